@@ -38,18 +38,25 @@ venv = @[ -n "$(PYTHON)" ] || scripts/numpy.sh $(BUILD)/venv
 python = $(if $(PYTHON),$(PYTHON),$$([ -x $(BUILD)/venv/bin/python ] && echo $(BUILD)/venv/bin/python || echo python3))
 random = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/random_programs.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/random
 
+loops = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/loops.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/loops
+
+bundles = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/bundle.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/bundle
+
+exports = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/export.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/export
+
 extremes = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(python) tests/extremes.py
 
 all: ## build the library, the program and the tests in build/
 	$(setup)
 	$(call build,$(BUILD))
-	@echo "built $(BUILD)/libmonochord.so, $(BUILD)/libmonochord.a, $(BUILD)/monochord"
+	@echo "built $(BUILD)/libmonochord.so, $(BUILD)/libmonochord-run.so, both also as .a, $(BUILD)/monochord"
 
 test: all ## the everyday tests; WHAT="gemm rules/log" runs only those
 ifeq ($(WHAT),)
 	@scripts/setup.sh c++ pkg-config nm
 	@scripts/layers.sh
 	@scripts/symbols.sh $(BUILD)
+	@scripts/runtime.sh $(BUILD)
 	@scripts/headers.sh
 	@scripts/install_test.sh $(BUILD)
 endif
@@ -60,7 +67,12 @@ ifeq ($(WHAT),)
 	@$(extremes)
 	@$(python) tests/defects.py --list >/dev/null
 	@$(random) --seeds 0:100 --quick --quiet
+	@$(loops) --seeds 0:300 --quiet
+	@$(exports) --quiet
+	@$(bundles) --quiet
 	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
+	@scripts/fake_gpu.sh $(BUILD) -- env $(loops) --seeds 0:6 --quiet --device cuda
+	@scripts/fake_gpu.sh $(BUILD) -- env $(bundles) --seeds 0:1 --programs 0:6 --quiet
 endif
 
 test-full: all ## all tests, the slow ones too
@@ -111,7 +123,11 @@ test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7"
 	$(venv)
 	@$(random) --seconds $${SECONDS:-15} $(ARGS)
 
-test-defects: all ## ARGS="--rows sum": puts known defects back, one at a time: does the generator of random programs find them?
+test-loops: all ## ARGS="--seeds 0:2000" of random loops against their steps, or "--seed 7" that one alone
+	$(venv)
+	@$(loops) $(ARGS)
+
+test-defects: all ## ARGS="--rows sum": puts known defects back, one at a time: do random programs and exports find them?
 	$(venv)
 	@$(python) tests/defects.py $(ARGS)
 
@@ -119,8 +135,20 @@ test-extremes: all ## every scalar op and cast at the extreme values of every dt
 	$(venv)
 	@$(extremes) --all
 
+test-export: all ## ARGS="--seeds 0:50" or "--case 'net 7'": exported C against the library; --night: all models, hundreds of nets
+	$(venv)
+	@$(exports) $(ARGS)
+
+test-bundle: all ## ARGS="--seeds 0:50" or "--case 'net 7'": functions against what is loaded from their files; --night: all models, hundreds of nets
+	$(venv)
+	@$(bundles) $(ARGS)
+
 test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in slices; what FOLDER has is not done again
 	$(venv)
+	@$(exports) --night
+	@$(bundles) --night
+	@$(loops) --seeds 300:2300
+	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
 
@@ -161,9 +189,19 @@ layers: all ## do includes point downward only, are cycles small, names and line
 circles: all ## which files need each other, by their symbols?  None may be one of more than four
 	@python3 scripts/circles.py $(BUILD)
 
-symbols: all ## does the library export mc_ alone, and call nothing it must not?
+symbols: all ## do the libraries export what abi/ lists, mc_ alone, and call nothing they must not?
 	@scripts/setup.sh nm
 	@scripts/symbols.sh $(BUILD)
+
+abi: all ## add new exported symbols to abi/monochord.txt; read the diff
+	@scripts/setup.sh nm
+	@nm -D --defined-only $(BUILD)/libmonochord.so | awk '$$2 != "A" { print $$3 }' | LC_ALL=C sort -u - abi/monochord.txt > $(BUILD)/abi.txt
+	@mv $(BUILD)/abi.txt abi/monochord.txt
+	@git diff --stat -- abi
+
+runtime: all ## is libmonochord-run below 1.3 MB, and does it serve a program that is linked with it alone?
+	@scripts/setup.sh nm
+	@scripts/runtime.sh $(BUILD)
 
 headers: ## does each public header compile alone, as C11 and as C++17?
 	@scripts/setup.sh cc c++
@@ -202,5 +240,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols headers install-test bless docs site \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

@@ -57,10 +57,27 @@ PROMISES = [
     ("pool",        "* least",                "*",       "torch",  1.5,   3.0),
     ("norm",        "* least",                "*",       "torch",  1.5,   3.0),
     ("softmax",     "* least",                "*",       "torch",  1.5,   3.0),
+    *(("recurrent",  f"{cell}{what}",         "*",       "torch",  1.0,   2.0)
+      for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
+    ("recurrent",   "mgu h256 b32",           "*",       "torch|torch:compile|jax", 2.0, 5.0),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),
     ("lenet",       "step, MiB of memory",    "train",   "torch",  1.0,   2.0),
+    *(("export",    net,                      "predict", f"case library {net}", 0.75, 0.95)
+      for net in ("lenet b1", "lenet b32", "mlp b1", "mobile b1", "resnet-50 b1")),
+    ("export",      "l* geometric mean",      "predict", "ort",    0.8,    1.2),
+    ("export",      "m* geometric mean",      "predict", "ort",    0.8,    1.2),
+    ("export",      "resnet-50 b1",           "predict", "ort",    0.8,    1.2),
+    *(row for peer in ("onnx2c", "tinygrad") for row in (  # none against xnnpack, which is only shown
+        ("export",  "lenet*|mobile*|res* geometric mean", "predict", peer, 5.0, 10.0),
+        ("export",  "mlp b1",                 "predict", peer,     1.0,    2.0))),
+    ("export",      "lenet b32",              "train",   "torch",  2.0,    4.0),
+    ("export",      "lenet b500",             "train",   "torch",  2.0,    4.0),
+    ("export",      "lenet b1, KiB of code",  "predict", "ms",     64.0,   24.0),
+    ("export",      "lenet b32, KiB of code", "train",   "ms",     160.0,  64.0),
+    ("export",      "lenet load",             "load",    "ms",     5.0,    1.0),
+    ("export",      "resnet-50 load",         "load",    "ms",     50.0,   20.0),
     ("lenet cuda",  "step",                   "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "ms",     40.0,  20.0),  # 50 of them
@@ -92,6 +109,9 @@ PROMISES = [
     *(("nets-train cuda", net, f"train {mode}", "torch|torch:*|torch_last|torch_last:*", least, aim)
       for net in ("alexnet b128", "vgg-a b64", "resnet-50 b32")
       for mode, least, aim in (("float32", 1.3, 3.0), ("tf32", 1.0, 1.2), ("bfloat16", 1.0, 1.2))),
+    *(("recurrent cuda", f"{cell}{what}",     "*",       "torch|torch:graph", 1.0, 1.3)
+      for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
+    ("recurrent cuda", "mgu h256 b32",        "*",       "torch|torch:compile|torch:graph|jax", 2.0, 5.0),
     ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),
     ("norm cuda",   "batch 32x64x56x56",      "*",       "torch:compile", 1.0, 1.3),
     ("softmax cuda", "* least",               "*",       "torch:compile", 1.0, 1.3),
@@ -192,6 +212,18 @@ def table(times):
         yield line
 
 
+def errors(times):
+    """The greatest error of each peer that tells one."""
+    most = {}
+    for cells in times.values():
+        for who, cell in cells.items():
+            if not who.startswith("ours") and cell["err"] is not None:
+                most[who] = max(cell["err"], most.get(who, 0))
+    if most:
+        yield ""
+        yield "errors     " + ", ".join(f"{who} {error:.1e}" for who, error in most.items()) + ", at most"
+
+
 def by_solver(times):
     """Milliseconds of each solver forced by name; the chosen one's first."""
     names = []
@@ -225,12 +257,14 @@ def score(promise, key, cells, times):
 
 
 def overall(promise, times):
-    """What a promise on all cases speaks of: each pair of (key, cells) it is to be judged on, once."""
-    values = [score(promise, key, cells, times) for key, cells in times.items() if "ours" in cells]
+    """What a promise on many cases (patterns, with | between them) speaks of: each pair of (key, cells) it is to be judged on, once."""
+    cases = promise[1].removesuffix(" least").removesuffix(" geometric mean")
+    values = [score(promise, key, cells, times) for key, cells in times.items()
+              if "ours" in cells and any(fnmatch.fnmatch(key[0], case) for case in cases.split("|")) and speaks_of(promise, key)]
     values = [value for value in values if value]
     if not values:
         return None
-    return min(values) if promise[1] == "* least" else statistics.geometric_mean(values)
+    return min(values) if promise[1].endswith(" least") else statistics.geometric_mean(values)
 
 
 def verdict(value, least, aim, limit):
@@ -249,7 +283,7 @@ def speaks_of(promise, key):
 def promises(suite, times):
     first = True
     for promise in PROMISES:
-        whole = promise[1].startswith("* ")
+        whole = promise[1].endswith((" least", " geometric mean"))
         for key, cells in [((promise[1], ""), None)] if whole and promise[0] == suite else times.items():
             if not whole and (promise[0] != suite or promise[1] != key[0] or "ours" not in cells or not speaks_of(promise, key)):
                 continue
@@ -281,7 +315,7 @@ def processor():
 
 def libraries():
     found = []
-    for name in ("numpy", "torch", "jax"):
+    for name in ("numpy", "torch", "jax", "onnxruntime", "tinygrad", "ai-edge-litert"):
         try:
             found.append(f"{name} {__import__('importlib.metadata', fromlist=['version']).version(name)}")
         except Exception:  # not installed: nothing to say
@@ -350,7 +384,7 @@ def compare(suite, args):
     times = sort(suite, found)
     rounds = min(len(cell["ms"]) for cells in times.values() for cell in cells.values())
     lines = list(heading(suite, rounds, max(row["busy"] for row in found if row["who"] == "machine"), args.ours, args.device, args.only))
-    lines += [*table(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
+    lines += [*table(times), *errors(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
     if not args.no_result and not args.only:

@@ -1,4 +1,4 @@
-/* digits.c: a small network learns digits that are drawn here: data, batches and the loop in C.
+/* digits.c: a small network learns generated digits: data, batches and the loop in C.
  *
  *     digits [EPOCHS [WHERE]]    WHERE: digits, or files as for monochord train */
 #include <monochord_nn.h>

@@ -346,6 +346,13 @@ MC_API mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **g
 MC_API mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval);
 /* The product df/dwrt . eval; eval has wrt's shape, the result f's. */
 MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval);
+/* The derivatives of all elements of y by all elements of x: y's shape, followed by x's.  It is a loop over
+ * the elements of y, whose body is one Lop.  Where y is computed from x element by element, one Lop gives
+ * the diagonal, and the rest is zeros. */
+MC_API mc_node *mc_jacobian(mc_node *y, mc_node *x);
+/* The Jacobian of the gradient of cost by x: x's shape twice.  Its product with a vector v needs no Hessian:
+ * mc_Lop(mc_grad(cost, x), x, v). */
+MC_API mc_node *mc_hessian(mc_node *cost, mc_node *x);
 /* Compares the gradient of f, any float tensor, with central differences in float64 at a point: one array
  * for each wrt.  Needs no compiler.  *worst: the largest error; MC_ECHECK names the element that is off. */
 MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst);
@@ -353,6 +360,55 @@ MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array
  * given[i]. */
 MC_API mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven,
                                       mc_node *const *given, mc_array *const *value, double *worst);
+
+/* -------------------------------------------------------------------------------- loops ---- */
+
+/* A loop over a body of your own nodes, which is compiled once.  In the body, mc_scan_element(x) stands for
+ * x[t] at step t, and mc_scan_state(initial) for a state before the step:
+ *     mc_node *x = mc_scan_element(xs), *h = mc_scan_state(h0);
+ *     mc_node *next = mc_tanh(mc_formula(...));
+ *     mc_node *hs = mc_item(mc_scan(g, &(mc_scan_spec){ .element = &x, .nelement = 1, .state = &h,
+ *                                                       .next = &next, .nstate = 1 }), 0);
+ * Nodes that depend on no element and no state are computed once, before the loop.  Random numbers that are
+ * drawn after the first element or state was made are new ones in every step. */
+MC_API mc_node *mc_scan_element(mc_node *sequence); /* an element along axis 0 */
+MC_API mc_node *mc_scan_state(mc_node *initial);    /* a state, which has this value before the first step */
+
+typedef struct mc_scan_spec { /* a loop; fields that are left out are 0 or NULL */
+    mc_node *steps;                       /* an integer scalar; NULL: the length of the first sequence */
+    mc_node *const *element; int nelement;
+    mc_node *const *state, *const *next; int nstate; /* next[i]: state[i] after the step */
+    mc_node *const *collect; int ncollect;           /* values of every step */
+    mc_node *until;                       /* a bool scalar: this step is the last; NULL: all steps are made */
+    int backwards;                        /* elements are read from the last to the first */
+    int truncate_gradient;                /* gradients flow through so many last steps; 0: all */
+    int checkpoint;                       /* gradients keep each checkpoint-th state only; 0: all */
+} mc_scan_spec;
+/* The loop's results as a tuple for mc_item: for each state its values after every step, along a new axis 0;
+ * then the collected values, in the same way; then for each state its value after the last step. */
+MC_API mc_node *mc_scan(mc_graph *g, const mc_scan_spec *spec);
+
+/* Elements of one sequence at several steps: element[i] stands for x[t + tap[i]], where t begins at the first
+ * step for which all taps lie in the sequence and ends at the last one. */
+MC_API mc_status mc_scan_taps(mc_node *sequence, int n, const int *tap, mc_node **element);
+/* A state and its n - 1 values before: state[i] is the value i + 1 steps back.  initial has the n first
+ * values along axis 0, the oldest first.  In the spec next[0] is the new value; next[i] is state[i - 1]. */
+MC_API mc_status mc_scan_states(mc_node *initial, int n, mc_node **state);
+/* The values of every step, along a new axis 0. */
+MC_API mc_node *mc_scan_map(mc_graph *g, int nelement, mc_node *const *element, mc_node *value);
+/* The last value of one state. */
+MC_API mc_node *mc_scan_reduce(mc_graph *g, int nelement, mc_node *const *element, mc_node *state,
+                               mc_node *next);
+/* The same. */
+MC_API mc_node *mc_scan_foldl(mc_graph *g, int nelement, mc_node *const *element, mc_node *state,
+                              mc_node *next);
+/* The same, with elements that are read from the last to the first. */
+MC_API mc_node *mc_scan_foldr(mc_graph *g, int nelement, mc_node *const *element, mc_node *state,
+                              mc_node *next);
+/* mc_ifelse(c, a, b) of monochord_ops.h for n values: yes[i] if the scalar condition is not 0, else no[i].  A
+ * tuple for mc_item; with n = 1 the value itself.  What only one side needs is computed only if that side is
+ * chosen.  The gradient of a choice is a choice. */
+MC_API mc_node *mc_ifelse_list(mc_node *condition, int n, mc_node *const *yes, mc_node *const *no);
 
 /* ----------------------------------------------------------------------------- rewrites ---- */
 
@@ -598,6 +654,82 @@ enum { MC_32_ = 1 }; /* the count where there are more than 32, up to 128 */
  * copied. */
 MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value);
 
+/* ------------------------------------------------------------------------------- export ---- */
+
+/* Writes functions as one C99 file, PATH, and a header beside it.  They need no library but libc and libm:
+ *
+ *     mc_export_c("lenet.c", 2, (mc_export_function[]){ { train, "train", "x[32, 1, 28, 28], t[32]" },
+ *                                                       { predict, "predict", "x[1, 1, 28, 28]" } });
+ *
+ * gives struct lenet with the shared variables of both, lenet_init(), lenet_train() and lenet_predict(),
+ * which do what calls of the functions do, updates included, at these sizes.  The bits are those of the
+ * function called with contiguous arrays and the flag `portable`.  Both files compile as C++ too. */
+typedef struct mc_export_function { /* a function and its name in the file */
+    mc_function *function;
+    const char *name;
+    const char *shapes;      /* the sizes of inputs that the function leaves open; NULL: none is open */
+} mc_export_function;
+typedef struct mc_export_spec { /* what mc_export writes; fields that are left out are 0 or NULL */
+    const char *path;        /* the C file, whose name ends in .c */
+    int nfunction;
+    const mc_export_function *function;
+    /* The file that gets the values of the variables: a .safetensors file if its name ends so, else their
+     * bytes, in the order of the structure, without gaps.  Then there is lenet_load(model, bytes, size) in
+     * place of lenet_init(model).  NULL: they are in the C file. */
+    const char *parameters;
+    /* The widest x86-64 instruction set that the file has code for: "avx2", "avx512", or "all".  It has the
+     * narrower ones too, and lenet_isa(); a call uses the widest that the processor has.  NULL: it has code
+     * for the one that the C compiler's options select. */
+    const char *isa;
+    /* Nonzero: where several portable solvers can do a step, the one that is fastest on this machine, as
+     * under the flag plan=measure: wisdom is read and added to.  0: the one with the lowest estimate. */
+    int measure;
+    /* Nonzero: the file needs no C library but memcpy and memset, and has no vectors.  It computes in float32
+     * alone: other floats are MC_EUNSUPPORTED, and so are functions that need a C library, such as sin. */
+    int freestanding;
+} mc_export_spec;
+/* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written.  MC_EARG: a name
+ * that C does not take, or two functions of one name. */
+MC_API mc_status mc_export(const mc_export_spec *spec);
+/* mc_export without a file of parameters. */
+MC_API mc_status mc_export_c(const char *path, int n, const mc_export_function *functions);
+
+/* ------------------------------------------------------------------------------ bundles ---- */
+
+/* A bundle is a file of compiled functions: their steps, their kernels as machine code, the solvers that were
+ * measured, the values of their variables.  Loading it takes no compiler, no cache and no wisdom.  It holds
+ * machine code: load only files that you trust, as with shared libraries. */
+
+typedef struct mc_bundle_note { const char *key, *text; } mc_bundle_note; /* texts that go along */
+typedef struct mc_bundle_spec { /* what mc_bundle_save writes; fields that are left out are 0 or NULL */
+    const char *path;
+    int nfunction;
+    mc_function *const *function; /* variables that they share are shared in the file too */
+    /* The sets of instructions that kernels are compiled for, in order of preference: words among avx512,
+     * avx2, sse2, native, with commas.  A load takes the first that its processor has.  NULL: native, what
+     * this processor has.  The flag cpu.isa limits what a processor has, here and there. */
+    const char *isa;
+    int nnote;
+    const mc_bundle_note *note;
+    /* The GPUs that kernels of functions on a GPU are compiled for: words such as sm_80, sm_90 (compute
+     * capability 9.0) and native, with commas.  NULL: native, the functions' own.  Solvers have kernels for
+     * the sizes of the calls so far; NVRTC compiles others after loading, if it is there. */
+    const char *gpu;
+} mc_bundle_spec;
+/* Writes the file as a whole, or nothing.  MC_EUNSUPPORTED: a function that cannot be saved; the message says
+ * why. */
+MC_API mc_status mc_bundle_save(const mc_bundle_spec *spec);
+/* Makes the first n functions of the file, in the order in which they were saved; functions[i] becomes the
+ * caller's.  Returns how many functions the file has; on an error none is made.  MC_EFORMAT: the file is no
+ * bundle, damaged, of another version, or for another processor or GPU.  MC_EDEVICE: a function is for a GPU,
+ * and there is none. */
+MC_API int mc_bundle_load(const char *path, int n, mc_function **functions);
+/* The text of that key; to mc_text_free.  NULL: there is none, or the file is no bundle. */
+MC_API char *mc_bundle_text(const char *path, const char *key);
+/* The same for one function. */
+MC_API mc_status mc_function_save(mc_function *f, const char *path);
+MC_API mc_function *mc_function_load(const char *path); /* NULL: mc_last_error says why */
+
 /* -------------------------------------------------------------------------- random streams ---- */
 
 /* Counter-based: the same numbers on every device and for every number of threads.  A stream is a
@@ -671,12 +803,19 @@ MC_API uint32_t mc_node_id(const mc_node *n);
 
 /* Texts of const char * live as long as the function.  Times count calls of functions with .profile only. */
 
+MC_API const char *mc_function_name(const mc_function *f); /* the spec's name, else "function" */
 MC_API int mc_function_ninputs(const mc_function *f);  /* the number of its inputs */
 /* The number of its results; a tuple counts as all of its items. */
 MC_API int mc_function_noutputs(const mc_function *f);
 MC_API int mc_function_nsteps(const mc_function *f);   /* the number of steps that a call runs */
+MC_API const char *mc_function_input_name(const mc_function *f, int i);  /* of input i; "": there is none */
+MC_API const char *mc_function_output_name(const mc_function *f, int i); /* of result i; "": it has none */
+MC_API int mc_function_nshared(const mc_function *f);  /* the number of variables that it reads or updates */
+/* Variable i, in the order of names; it belongs to the function.  NULL: there is none. */
+MC_API mc_shared *mc_function_shared(const mc_function *f, int i);
+MC_API mc_shared *mc_function_shared_named(const mc_function *f, const char *name); /* NULL: there is none */
 typedef struct mc_step_info { /* one step */
-    const char *kind;   /* "kernel", "gemm", "host", "copy" */
+    const char *kind;   /* "kernel", "gemm", "loop", "host", "view", "size" */
     const char *name;   /* what it is for, by labels, variables and results: "conv1 forward", "update of W" */
     const char *text;   /* what it computes, in the text form */
     const char *device, *solver, *reason; /* reason: why it runs where it does, or "" */
@@ -684,12 +823,19 @@ typedef struct mc_step_info { /* one step */
     double seconds, flops, bytes; /* totals, when profiled */
 } mc_step_info;
 MC_API mc_step_info mc_function_step(const mc_function *f, int i); /* step i; all "" and 0 if there is none */
+/* The body of the loop that step i computes, as a function that is compiled for it: for mc_function_nsteps,
+ * mc_function_step, mc_function_source and the like, not to be called or freed.  A step of it counts each run
+ * as a call.  It belongs to f.  NULL: the step is no loop, or the reference computes the loop. */
+MC_API const mc_function *mc_function_body(const mc_function *f, int i);
 /* What makes the function slower than it could be on this machine, and what to do about it: no C compiler is
  * found, so that kernels run as reference loops.  "": nothing. */
 MC_API const char *mc_function_warning(const mc_function *f);
-MC_API const char *mc_function_source(const mc_function *f);     /* the kernels' text, C or CUDA C */
+/* the kernels' text, C or CUDA C; "": of a function for the CPU that was loaded, whose file has machine code
+ * alone */
+MC_API const char *mc_function_source(const mc_function *f);
 MC_API const char *mc_function_graph_text(const mc_function *f); /* the graph after the rewrites */
-MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */
+/* Bytes of the newest plan: its arena, and the values and states of the bodies of loops. */
+MC_API size_t mc_function_memory(const mc_function *f);
 typedef struct mc_compile_info { /* what compiling took */
     /* all of mc_compile; parts of it: the rules, the C compiler */
     double seconds, rewrite_seconds, cc_seconds;

@@ -237,12 +237,13 @@ MC_API mc_status mc_nn_manual(FILE *to);
 typedef struct mc_data mc_data;      /* examples and their labels; the maker's, to be freed by mc_data_free */
 enum mc_part { MC_TRAIN, MC_TEST };  /* which part of a set */
 
-/* Opens a set of examples.  where: "digits", which are drawn here, 60,000 and 10,000 (digits:N: N and N/6); a
+/* Opens a set of examples.  where: "digits", which are generated, 60,000 and 10,000 (digits:N: N and N/6); a
  * folder with the files of MNIST (IDX, .gz or not) or of CIFAR (binary); a .npz or .safetensors with
  * x_train, y_train, x_test, y_test, or x and y; csv:FILE, a table as text with settings behind it, as in
- * csv:houses.csv:target=price (docs/networks.md); a folder with a folder of pictures (PNG, PPM, PGM) for each
- * class, or with two such, train and test; or one IDX file of pictures.  Where nothing is said of parts,
- * every tenth example is MC_TEST.  NULL: mc_last_error. */
+ * csv:houses.csv:target=price (docs/networks.md); text:FILE, the characters of a text, with settings behind
+ * it; a folder with a folder of pictures (PNG, PPM, PGM) for each class, or with two such, train and test;
+ * or one IDX file of pictures.  Where nothing is said of parts, every tenth example is MC_TEST; of a text,
+ * the last tenth.  NULL: mc_last_error. */
 MC_API mc_data *mc_data_open(const char *where, enum mc_part part);
 /* Draws digits of 28x28, the same bits on every machine. */
 MC_API mc_data *mc_data_digits(int64_t n, uint64_t seed);
@@ -253,7 +254,7 @@ MC_API mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int class
 /* The same for numbers to learn: targets is (n, m) of any dtype, a row for each example. */
 MC_API mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets);
 MC_API void mc_data_free(mc_data *d);                  /* frees them, after all their batches */
-MC_API const char *mc_data_text(const mc_data *d);     /* what they are: "digits drawn here" */
+MC_API const char *mc_data_text(const mc_data *d);     /* what they are: "generated digits" */
 MC_API int64_t mc_data_count(const mc_data *d);        /* the number of examples */
 MC_API int mc_data_rank(const mc_data *d);             /* the number of axes of one example */
 MC_API const int64_t *mc_data_dims(const mc_data *d);  /* the sizes of one example */

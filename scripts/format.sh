@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v clang-format >/dev/null || { echo "format: clang-format is not installed"; exit 1; }
 changed=0
-for file in $(git ls-files 'src/*.c' 'tests/*.c' 'tools/*.c' 'examples/*.c'); do
+for file in $(git ls-files --cached --others --exclude-standard 'src/*.c' 'tests/*.c' 'tools/*.c' 'examples/*.c'); do
     # from:to of each body, without the tables (initialisers that span lines) in it
     lines=$(awk '
         function stop() { if (from && NR > from) print "--lines=" from ":" NR - 1; from = 0 }

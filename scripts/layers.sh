@@ -12,9 +12,10 @@ device/cpu       device value base
 device/cuda      device device/cpu value base
 plan             device/cpu device value base
 render           device/cpu op graph value base
+heavy/portable   plan device/cpu device value base
 heavy/cuda       device/cuda render plan device op graph value base
-heavy/gemm       heavy/cuda device/cuda device/cpu render plan device op graph value base
-heavy/conv       heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
+heavy/gemm       heavy/portable heavy/cuda device/cuda device/cpu render plan device op graph value base
+heavy/conv       heavy/gemm heavy/portable heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/pool       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/norm       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/conv_pool  heavy/conv heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
@@ -28,8 +29,13 @@ exec/cuda        exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool
                  device/cuda device/cpu device op graph value base
 schedule         exec/heavy exec lower op graph value base
 inspect          exec/heavy exec lower rewrite device op graph value base
+export           schedule exec/cpu exec/heavy exec heavy/portable heavy/gemm heavy/conv heavy/pool heavy/norm lower render plan op graph value base
 compile          schedule inspect exec lower rewrite grad plan op graph value base
 call             compile schedule inspect exec/heavy exec lower op graph value base
+bundle           compile schedule inspect exec/cpu exec/heavy exec lower render plan device/cpu device op graph value base
+export           call compile schedule inspect exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool
+                 render plan device/cpu device op graph value base
+run              compile inspect exec/cpu exec render heavy/gemm heavy/conv plan device/cpu op graph value base
 "
 outside="src/nn tools examples bench"   # these stand on the public headers alone
 

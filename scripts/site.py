@@ -20,7 +20,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 # The parts of the menu, and the documents of each in order; documents that are not named stand in the last part.
 MENU = [
     ('Guide', ['README', 'docs/first-steps', 'docs/tutorial', 'docs/text-form', 'docs/from-numpy', 'docs/from-pytorch', 'docs/networks', 'docs/layers', 'docs/flags',
-               'docs/gpu', 'docs/deploy', 'docs/threads', 'docs/limits', 'docs/convolution', 'docs/pooling']),
+               'docs/gpu', 'docs/deploy', 'docs/export', 'docs/threads', 'docs/limits', 'docs/convolution', 'docs/pooling']),
     ('Reference', ['docs/api/index', 'docs/ops']),
     ('Internals', ['docs/map', 'docs/glossary', 'docs/design/kernels', 'docs/design/gpu', 'docs/design/convolution', 'docs/design/math', 'docs/math']),
     ('Contributing', ['CONTRIBUTING', 'CHANGELOG', 'docs/adding-an-op', 'docs/adding-a-rule', 'docs/adding-a-solver']),

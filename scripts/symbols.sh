@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # symbols.sh BUILD: what the library exports, names and calls.
 set -euo pipefail
+export LC_ALL=C # one order for sort and comm
 build=${1:-build}
 top=$(cd "$(dirname "$0")/.." && pwd)
 bad=0
@@ -12,9 +13,11 @@ complain() {
     fi
 }
 
-exported=$(nm -D --defined-only "$build/libmonochord.so" | awk '{ print $3 }' | sort -u)
+# what a shared library exports, with the version: mc_exp@@MONOCHORD_0.1
+exports() { nm -D --defined-only "$build/$1" | awk '$2 != "A" { print $3 }' | sort -u; }
+exported=$(exports libmonochord.so | sed 's/@.*//' | sort -u)
 declared=$(sed -nE 's/^MC_API[^(]*[ *](mc_[A-Za-z0-9_]+)\(.*/\1/p' "$top"/include/*.h | sort -u)
-named=$(nm -A --defined-only -g "$build/libmonochord.a" | awk '{ print $NF " in " $1 }' | sort -u)
+named=$(nm -A --defined-only -g "$build"/libmonochord*.a | awk 'NF > 2 { print $NF " in " $1 }' | sort -u)
 
 complain "exported but not declared in include/" "$(comm -23 <(echo "$exported") <(echo "$declared"))"
 complain "declared in include/ but not exported" "$(comm -13 <(echo "$exported") <(echo "$declared"))"
@@ -75,6 +78,18 @@ foreign=$(find "$build"/CMakeFiles/objects.dir/{src,gen} -name '*.o' ! -path '*/
         !($1 in ok) && $1 !~ /^(mc_|__|_GLOBAL_OFFSET_TABLE_)/ { print $1 " in " $2 }')
 complain "calls outside src/base and src/device that POSIX.1-2008 does not have" "$foreign"
 complain "the program sets a locale" "$(nm -D -u "$build/monochord" | grep -w setlocale || true)"
+
+# Programs that were linked with an older library find each symbol in the version that they ask for.
+for list in "$top"/abi/*.txt; do
+    name=${list##*/}
+    so=lib$(tr _ - <<<"${name%.txt}").so
+    [ -e "$build/$so" ] || continue # not on every system
+    now=$(exports "$so")
+    complain "$so lost, or has in another version, what abi/$name lists" "$(comm -13 <(echo "$now") <(sort -u "$list"))"
+    complain "$so exports what abi/$name does not list: run make abi" "$(comm -23 <(echo "$now") <(sort -u "$list"))"
+done
+complain "libmonochord-run exports what libmonochord does not" \
+    "$(comm -13 <(sort -u "$top"/abi/monochord.txt) <(sort -u "$top"/abi/monochord_run.txt))"
 
 [ $bad = 0 ] && echo "symbols: $(wc -l <<<"$exported") exported, all declared; $(wc -l <<<"$named") external, all mc_"
 exit $bad

@@ -19,7 +19,9 @@ DEVICE = re.compile(r'mc_cuda_|mc_nv\b|is_gpu|strn?cmp\([^;]*device[^;]*"(cuda|c
 
 
 def files(*patterns):
-    return subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True, check=True).stdout.split()
+    """The files of the tree, those that git does not know yet among them."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
 def main():

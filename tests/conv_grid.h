@@ -16,6 +16,8 @@ static const char *const conv_grid[] = {
     /* larger */
     "n4c16f24 i20x21 k3x3 p1x1", "n2c48f32 i14x14 k3x3", "n3c4f20 i28x28 k5x5", "n1c64f64 i13x13 k1x1", "n2c3f16 i35x35 k11x11",
     "n20c10f12 i10x9 k9x8", "n1c160f20 i9x9 k4x4",
+    /* rows of whole vectors; pointwise with many positions */
+    "n2c3f16 i64x64 k3x3 p1x1", "n1c4f40 i48x48 k1x1", "n2c64f40 i40x44 k1x1",
     /* strides, dilations, pads of every kind */
     "n2c3f4 i9x11 k3x3 s2x2", "n2c3f4 i10x12 k3x2 s2x3 p1x1", "n2c3f4 i11x9 k3x3 d2x2", "n2c3f4 i12x9 k2x3 s2x1 d3x2 p2x1",
     "n2c4f6 i9x9 k1x1 s2x2", "n2c4f6 i8x9 k1x1 s3x2 p1x1", "n3c2f3 i7x7 k2x2 s3x3", "n2c3f4 i6x6 k3x3 p2x2", "n2c3f4 i5x6 k3x3 p4x5",
@@ -28,9 +30,10 @@ static const char *const conv_grid[] = {
     /* groups */
     "n2c4f6 i7x8 k3x3 p1x1 g2", "n3c6f6 i8x8 k3x3 p1x1 g6", "n2c8f4 i6x6 k2x2 g4 flip", "n2c6f12 i5x5 k1x1 g3", "n2c5f15 i9x9 k3x3 s2x2 g5",
     "n2c32f32 i7x7 k3x3 p1x1 g2", "n2c7f7 i21x37 k3x3 p1x1 g7", "n2c3f6 i11x40 k5x4 s2x3 d1x2 p2x3 g3 flip", "n1c4f4 i5x9x8 k3x2x3 s1x2x2 p1x1x1 g4",
+    "n1c2f2 i9x70 k3x3 p1x1 g2", "n2c3f9 i20x21 k3x3 p1x1 g3 flip", "n2c24f16 i9x9 k3x4 g2",
     /* one and three axes */
     "n3c4f5 i17 k4", "n2c3f6 i23 k5 s2 d2 p3 flip", "n1c2f3 i300 k7 p3", "n2c3f4 i5x6x7 k2x3x3", "n1c2f5 i6x7x5 k3x2x3 s2x1x2 d1x2x1 p1x2x1",
-    "n2c4f4 i4x4x4 k3x3x3 p1x1x1 g2 flip", "n2c3f4 i3x4x5 k1x1x1",
+    "n2c4f8 i8x9x9 k4x3x5 s2x1x1 p1x0x1 flip", "n2c4f4 i4x4x4 k3x3x3 p1x1x1 g2 flip", "n2c3f4 i3x4x5 k1x1x1",
     /* a filter for each place */
     "n2c3f4 i6x7 k3x3 unshared", "n2c4f4 i7x6 k2x3 s2x1 p1x1 g2 flip unshared", "n3c2f3 i5x5x4 k2x2x2 unshared",
     /* empty */

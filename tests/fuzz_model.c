@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     text[n] = 0;
     mc_status s = mc_net_read(net, "fuzz", text);
     bool said = strncmp(mc_error(g), "fuzz:", 5) == 0 &&
-                (strchr(mc_error(g), '^') || strstr(mc_error(g), "there is no layer"));
+                (strchr(mc_error(g), '^') || strstr(mc_error(g), "the model has no layers"));
     if (s < 0 ? !said && !strstr(mc_error(g), "memory") : mc_graph_status(g) < 0) {
         wrong("neither a net nor a message with its line:", text, mc_error(g));
     }

@@ -42,7 +42,7 @@ class Custom(ctypes.Structure):
 
 
 class StepInfo(ctypes.Structure):
-    _fields_ = [(name, c_char_p) for name in ("kind", "text", "device", "solver", "reason")] + \
+    _fields_ = [(name, c_char_p) for name in ("kind", "name", "text", "device", "solver", "reason")] + \
                [("calls", c_int64), ("seconds", c_double), ("flops", c_double), ("bytes", c_double)]
 
 
@@ -322,9 +322,9 @@ class Function:
 
     @property
     def steps(self):
-        """(kind, text, device, solver, reason) of each step."""
+        """(kind, name, text, device, solver, reason) of each step."""
         rows = [lib.mc_function_step(self.p, i) for i in range(lib.mc_function_nsteps(self.p))]
-        return [tuple(getattr(r, k).decode() for k in ("kind", "text", "device", "solver", "reason")) for r in rows]
+        return [tuple(getattr(r, k).decode() for k in ("kind", "name", "text", "device", "solver", "reason")) for r in rows]
 
     def __call__(self, *values, out=None):
         """The results, as a list.  out: arrays that are written to, None for those to be made."""

@@ -197,11 +197,11 @@ TEST(wrong_batches_are_refused)
         mc_batch_spec spec;
         const char *says;
     } rows[] = {
-        { { .size = 0 }, "a batch of 0 examples is none" },
-        { { .size = 5, .augment = "turn=3" }, "'turn=3' is no way to augment" },
-        { { .size = 5, .augment = "shift=-1" }, "is no way to augment" },
-        { { .size = 5, .augment = "shift=2x" }, "is no way to augment" },
-        { { .size = 5, .augment = "crop=29" }, "crop=29 is more than the pictures' 28" },
+        { { .size = 0 }, "the batch size must be at least 1, not 0" },
+        { { .size = 5, .augment = "turn=3" }, "unknown augmentation 'turn=3'" },
+        { { .size = 5, .augment = "shift=-1" }, "unknown augmentation" },
+        { { .size = 5, .augment = "shift=2x" }, "unknown augmentation" },
+        { { .size = 5, .augment = "crop=29" }, "crop=29 is larger than the pictures, 28" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         mc_batches *b = mc_batches_new(d, &rows[i].spec);

@@ -154,18 +154,20 @@ TEST(checkpoints_with_strange_arrays)
         const char *name, *says, *predicted; /* resumed; where a picture is asked for */
         mc_array *value;
     } rows[] = {
-        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), ill) },
-        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), -2) },
-        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
-        { "train/progress", "it does not say how far the run was", NULL,
+        { "train/progress", "the record of its progress is damaged", NULL,
+          full(MC_FLOAT64, MC_SHAPE(8), ill) },
+        { "train/progress", "the record of its progress is damaged", NULL,
+          full(MC_FLOAT64, MC_SHAPE(8), -2) },
+        { "train/progress", "the record of its progress is damaged", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
+        { "train/progress", "the record of its progress is damaged", NULL,
           full(MC_FLOAT64, MC_SHAPE(8), 5) }, /* the best of one epoch is its sixth */
-        { "train/history", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
+        { "train/history", "the record of its progress is damaged", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
         { "dense1_W", "numbers that are not finite: dense1_W", "numbers that are not finite: dense1_W",
           full(MC_FLOAT32, MC_SHAPE(784, 24), ill) },
         { "dense1_W", "another dtype or shape than the model's: dense1_W", "another dtype or shape",
           full(MC_FLOAT32, MC_SHAPE(24, 784), 1) },
         { "dense1_b", "has no array 'dense1_b'", "has no array 'dense1_b'", NULL },
-        { "train/seed", "is no checkpoint of a training", NULL, NULL },
+        { "train/seed", "is not a checkpoint of a training run", NULL, NULL },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         int status;
@@ -241,15 +243,15 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
         { "iris.txt --data iris.npz --save iris.txt --new", "'iris.txt' is the model" },
         { "iris.txt --data iris.npz --save m.npz --curve m.npz", "--save and --curve are both 'm.npz'" },
         { "iris.txt --data link.npz --save other.npz --new",
-          "'other.npz' is there and is no checkpoint, so it is not replaced" },
-        { "iris.txt --data link.npz --save other.npz", "'other.npz' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save notes --new", "'notes' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save a --new", "'a.old' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save b --new", "'b.new' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save cut.npz --new", "'cut.npz' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save folder --new", "'folder' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save folder", "'folder' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save pipe --new", "'pipe' is there and is no checkpoint" },
+          "'other.npz' exists and is not a checkpoint, so it is not replaced" },
+        { "iris.txt --data link.npz --save other.npz", "'other.npz' exists and is not a checkpoint" },
+        { "iris.txt --data link.npz --save notes --new", "'notes' exists and is not a checkpoint" },
+        { "iris.txt --data link.npz --save a --new", "'a.old' exists and is not a checkpoint" },
+        { "iris.txt --data link.npz --save b --new", "'b.new' exists and is not a checkpoint" },
+        { "iris.txt --data link.npz --save cut.npz --new", "'cut.npz' exists and is not a checkpoint" },
+        { "iris.txt --data link.npz --save folder --new", "'folder' exists and is not a checkpoint" },
+        { "iris.txt --data link.npz --save folder", "'folder' exists and is not a checkpoint" },
+        { "iris.txt --data link.npz --save pipe --new", "'pipe' exists and is not a checkpoint" },
     };
     static const char *const texts[] = { "notes", "a.old", "b.new", "cut.npz" };
     char folder[] = "/tmp/mctrainXXXXXX", path[2][64], link_path[64], command[512], *data[2] = { 0 },

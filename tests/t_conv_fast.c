@@ -56,11 +56,11 @@ static float *made_by(const struct mc_conv_problem *p, const struct mc_plan *pla
     const size_t bytes = (size_t)mc_conv_count(&a) * sizeof(float);
     void *operand[8], *work = plan ? mc_alloc_pages(plan->workspace, "test") : NULL;
     float *made = mc_alloc(bytes, "test");
-    bool good = work && made && mc_conv_family.operands(&p->base, operand) == MC_OK;
+    bool good = work && made && mc_conv_operands(&p->base, operand) == MC_OK;
     if (good) {
         good = plan->run(plan, operand, work, 0) == MC_OK;
         memcpy(made, operand[mc_conv_result(p->s.pass)], bytes);
-        mc_conv_family.discard(&p->base, operand);
+        mc_conv_discard(&p->base, operand);
     }
     mc_free_pages(work);
     if (!good) {
@@ -229,7 +229,7 @@ TEST(conv_fast_gives_the_same_bits_on_any_threads)
             struct mc_plan *plan = mc_plan_with(&p.base, solvers[q]);
             void *operand[8], *work = plan ? mc_alloc_pages(plan->workspace, "test") : NULL,
                               *first = mc_alloc(bytes, "test");
-            if (CHECK(plan && work && first && mc_conv_family.operands(&p.base, operand) == MC_OK, "%s",
+            if (CHECK(plan && work && first && mc_conv_operands(&p.base, operand) == MC_OK, "%s",
                       mc_last_error())) {
                 void *result = operand[mc_conv_result(p.s.pass)];
                 plan->run(plan, operand, work, 1);
@@ -240,7 +240,7 @@ TEST(conv_fast_gives_the_same_bits_on_any_threads)
                     CHECK(memcmp(first, result, bytes) == 0, "%s, pass %d, %d threads", solvers[q]->name,
                           pass, threads);
                 }
-                mc_conv_family.discard(&p.base, operand);
+                mc_conv_discard(&p.base, operand);
             }
             mc_free(first);
             mc_free_pages(work);

@@ -132,31 +132,31 @@ static const struct {
 } bads[] = {
     { "a,b\n1,2\n3,\n", ":target", "line 3, column 2 (b): the field is empty" },
     { "a,b\n1,2\n,4\n", ":target", "line 3, column 1 (a): the field is empty" },
-    { "a,b\n1,2\n\n\nx,4\n", ":target", "line 5, column 1 (a): 'x' is no number" },
-    { "1,2\n3,4x\n", ":target", "line 2, column 2: '4x' is no number" },
+    { "a,b\n1,2\n\n\nx,4\n", ":target", "line 5, column 1 (a): 'x' is not a number" },
+    { "1,2\n3,4x\n", ":target", "line 2, column 2: '4x' is not a number" },
     { "1,2\nnan,4\n", ":target", "line 2, column 1: 'nan' is not finite" },
     { "1,2\n1e99,4\n", ":target", "line 2, column 1: '1e99' is too large" },
-    { "1;2\n3,5;4\n", ":target", "line 2, column 1: '3,5' is no number" },
+    { "1;2\n3,5;4\n", ":target", "line 2, column 1: '3,5' is not a number" },
     { "1,2\n3\n", ":target", "line 2 has 1 field, but the first line has 2" },
     { "1,2\n3,4,5\n", ":target", "line 2 has 3 fields, but the first line has 2" },
-    { "1,2\n\"3,4\n5,6\n", ":target", "line 2, column 1: a quote is not closed in its line" },
-    { "1,2\n\"3\"4,5\n", ":target", "line 2, column 1: something stands behind a closed quote" },
+    { "1,2\n\"3,4\n5,6\n", ":target", "line 2, column 1: a quote is not closed on its line" },
+    { "1,2\n\"3\"4,5\n", ":target", "line 2, column 1: unexpected text after a closing quote" },
     { "1,2\n3,\n", "", "line 2, column 2: the label is missing" },
-    { "1,2.5\n3,4\n", "", "column '2' has numbers such as 2.5, which are no labels; :target=2" },
+    { "1,2.5\n3,4\n", "", "column '2' has numbers such as 2.5, which cannot be labels; to learn numbers use :target=2" },
     { "", ":target", "there are no examples" },
     { "a,b\n", ":target", "there are no examples" },
-    { "1\n2\n", ":target", "there is no column of numbers to learn from" },
+    { "1\n2\n", ":target", "there is no input column" },
     { "area,b\n1,2\n", ":target=aera", "target: there is no column 'aera' among 2; did you mean 'area'?" },
     { "a,b\n1,2\n", ":target=3", "target: there is no column '3' among 2" },
     { "a,b\n1,2\n", ":label=0", "label: there is no column '0' among 2" },
     { "a,b\n1,2\n", ":ignore=", NULL },
-    { "a,b\n1,2\n", ":columns=b:target=b", "columns: 'b' is what shall be learned" },
-    { "a,b\n1,2\n", ":label=a:target=b", "label and target: one of them" },
-    { "a,b\n1,2\n", ":label=a,b", "label: one column has the labels, not 2" },
-    { "a,b\n1,2\n", ":header=yes", "header is true or false, not 'yes'" },
-    { "a,b\n1,2\n", ":delimiter=|", "the delimiter is comma, semicolon or tab, not '|'" },
-    { "a,b\n1,2\n", ":targt=b", "there is no setting 'targt'; did you mean 'target'?" },
-    { "a,b\n1,2\n", ":target=a:target=b", "target is said twice" },
+    { "a,b\n1,2\n", ":columns=b:target=b", "columns: 'b' is already the label or a target" },
+    { "a,b\n1,2\n", ":label=a:target=b", "label and target are both given" },
+    { "a,b\n1,2\n", ":label=a,b", "label: expected one column, got 2" },
+    { "a,b\n1,2\n", ":header=yes", "header must be true or false, not 'yes'" },
+    { "a,b\n1,2\n", ":delimiter=|", "delimiter must be comma, semicolon or tab, not '|'" },
+    { "a,b\n1,2\n", ":targt=b", "unknown setting 'targt'; did you mean 'target'?" },
+    { "a,b\n1,2\n", ":target=a:target=b", "target is given twice" },
     { "a,b\n1,2\n", ":target:test=none", NULL },
 };
 
@@ -171,7 +171,7 @@ TEST(bad_tables_are_refused)
               mc_last_error());
         mc_data_free(d);
     }
-    CHECK(!mc_data_open("csv:", MC_TRAIN) && strstr(mc_last_error(), "csv: there is no file"), "%s",
+    CHECK(!mc_data_open("csv:", MC_TRAIN) && strstr(mc_last_error(), "csv: no file is given"), "%s",
           mc_last_error());
     CHECK(!mc_data_open(where("missing.csv", ""), MC_TRAIN) && strstr(mc_last_error(), "missing.csv"), "%s",
           mc_last_error());
@@ -207,8 +207,7 @@ TEST(targets_of_arrays)
     mc_batches_free(b);
     mc_data_free(d);
     CHECK(!mc_data_new_targets(xa, flat) && strstr(mc_last_error(), "rank 2"), "%s", mc_last_error());
-    CHECK(!mc_data_new_targets(xa, few) &&
-              strstr(mc_last_error(), "a row of numbers for each of the 3 examples"),
+    CHECK(!mc_data_new_targets(xa, few) && strstr(mc_last_error(), "with a row for each of the 3 examples"),
           "%s", mc_last_error());
     CHECK(!mc_data_new_targets(xa, bad) && strstr(mc_last_error(), "target 0 of example 1 is not finite"),
           "%s", mc_last_error());

@@ -288,15 +288,15 @@ TEST(kernel_text_without_a_compiler_is_an_error_of_the_call)
 TEST(wrong_registrations_are_refused)
 {
     static const struct { mc_custom op; const char *says; } rows[] = {
-        { { .name = "f", .nin = 1, .nout = 1 },                                          "neither run nor kernel" },
-        { { .name = "f", .nin = 9, .nout = 1, .run = pair_run },                         "at most 8 inputs" },
+        { { .name = "f", .nin = 1, .nout = 1 },                                          "has no implementation" },
+        { { .name = "f", .nin = 9, .nout = 1, .run = pair_run },                         "0 to 8 inputs" },
         { { .name = "f", .nin = 1, .nout = 0, .run = pair_run },                         "1 to 8 results" },
         { { .name = "f", .nin = 4, .nout = 1, .kernel = "a" },                           "1 to 3 inputs" },
         { { .name = "f", .nin = 1, .nout = 2, .kernel = "a" },                           "one result" },
-        { { .name = "tanh", .nin = 1, .nout = 1, .kernel = "a" },                        "has the name of an op" },
-        { { .name = "two words", .nin = 1, .nout = 1, .kernel = "a" },                   "is no name" },
-        { { .name = "2nd", .nin = 1, .nout = 1, .kernel = "a" },                         "is no name" },
-        { { .name = "", .nin = 1, .nout = 1, .kernel = "a" },                            "there is no name" },
+        { { .name = "tanh", .nin = 1, .nout = 1, .kernel = "a" },                        "is the name of an existing op" },
+        { { .name = "two words", .nin = 1, .nout = 1, .kernel = "a" },                   "is not a valid name" },
+        { { .name = "2nd", .nin = 1, .nout = 1, .kernel = "a" },                         "is not a valid name" },
+        { { .name = "", .nin = 1, .nout = 1, .kernel = "a" },                            "the name is missing" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();

@@ -323,30 +323,30 @@ TEST(wrong_data_says_what_is_wrong)
         const char *says;
     } rows[] = {
         { "cut", MC_TRAIN, "train-images-idx3-ubyte' is truncated: it ends after 95 bytes" },
-        { "long", MC_TRAIN, "is damaged: 3 bytes follow what its sizes announce" },
-        { "other", MC_TRAIN, "is no IDX file of bytes: it begins with 00 00 0d 03" },
-        { "few", MC_TRAIN, "3 examples have 4 labels" },
+        { "long", MC_TRAIN, "is damaged: it has 3 bytes more than its sizes need" },
+        { "other", MC_TRAIN, "is not an IDX file of bytes: it begins with 00 00 0d 03" },
+        { "few", MC_TRAIN, "there are 3 examples, but 4 labels" },
         { "none", MC_TRAIN, "there are no examples" },
-        { "alone", MC_TRAIN, "has no labels beside it: no file train-labels-idx1-ubyte" },
+        { "alone", MC_TRAIN, "has no labels: there is no file train-labels-idx1-ubyte beside it" },
         { "alone", MC_TEST, "has no file t10k-images-idx3-ubyte" },
         { "huge", MC_TRAIN, "is truncated" },
-        { "sum", MC_TRAIN, "is a damaged gzip file: its check sum differs" },
+        { "sum", MC_TRAIN, "is a damaged gzip file: wrong checksum" },
         { "c1", MC_TRAIN, "the label of example 0 is 10, but classes are 0 to 9" },
-        { "c2", MC_TRAIN, "3072 bytes are no whole number of records of 3073" },
+        { "c2", MC_TRAIN, "3072 bytes are not a multiple of the record size, 3073" },
         { "c3", MC_TEST, "there are no examples" },
         { "c3", MC_TRAIN, "c3/train.bin': No such file" },
         { "sizes", MC_TRAIN, "is 3x4x4 (channels, rows, columns), but" },
         { "grey", MC_TRAIN, "is 1x3x4 (channels, rows, columns), but" },
         { "empty", MC_TRAIN, "has no folders with pictures" },
-        { "text", MC_TRAIN, "1.png': this is neither PNG nor a binary PPM or PGM" },
+        { "text", MC_TRAIN, "1.png': the file is neither PNG nor a binary PPM or PGM" },
         { "parts", MC_TEST, "has no folder a, which" },
-        { "x.txt", MC_TRAIN, "is no data that is understood" },
-        { "missing", MC_TRAIN, "there is no '" },
+        { "x.txt", MC_TRAIN, "is not in a known format of data" },
+        { "missing", MC_TRAIN, "there is no file '" },
         { "neg.npz", MC_TRAIN, "the label of example 1 is -1, but classes are 0 to" },
         { "wide.npz", MC_TRAIN, "the label of example 1 is 4294967296" },
-        { "real.npz", MC_TRAIN, "labels are whole numbers, not float32" },
-        { "hot.npz", MC_TRAIN, "labels are one whole number for each example, not 5" },
-        { "flat.npz", MC_TRAIN, "want an array of rank 2 or more" },
+        { "real.npz", MC_TRAIN, "labels must be whole numbers, not float32" },
+        { "hot.npz", MC_TRAIN, "labels must be one whole number for each example, not 5" },
+        { "flat.npz", MC_TRAIN, "must be an array of rank 2 or more" },
         { "zero.npz", MC_TRAIN, "there are no examples" },
         { "tiny.npz", MC_TEST, "2 examples are too few to hold some out" },
         { "bad.npz", MC_TRAIN, "bad.npz" },
@@ -359,7 +359,7 @@ TEST(wrong_data_says_what_is_wrong)
     }
     static const char *const words[] = { "digits:", "digits:0", "digits:1x", "digits:-3" };
     for (size_t i = 0; i < COUNT(words); i++) {
-        CHECK(!mc_data_open(words[i], MC_TRAIN) && strstr(mc_last_error(), "wants a whole number"), "%s: %s",
+        CHECK(!mc_data_open(words[i], MC_TRAIN) && strstr(mc_last_error(), "needs a whole number"), "%s: %s",
               words[i], mc_last_error());
     }
     drop_folder();

@@ -222,9 +222,9 @@ TEST(what_cannot_be_done_there_says_so)
                  "mc_array_data: the array is on fake0; mc_array_to(a, \"cpu\") brings it to the host") == 0,
           "%s", mc_last_error());
     CHECK(!mc_array_transpose(a, NULL) && mc_last_status() == MC_EUNSUPPORTED &&
-              strstr(mc_last_error(), "mc_array_transpose: on fake0 "),
+              strstr(mc_last_error(), "mc_array_transpose: arrays on fake0 "),
           "%s", mc_last_error());
-    CHECK(!mc_array_slice(a, 1, 0, 2, 1) && strstr(mc_last_error(), "mc_array_slice: on fake0 "), "%s",
+    CHECK(!mc_array_slice(a, 1, 0, 2, 1) && strstr(mc_last_error(), "mc_array_slice: arrays on fake0 "), "%s",
           mc_last_error());
     mc_array *rows = mc_array_slice(a, 0, 1, 2, 1);
     CHECK(rows && mc_array_get(rows, NULL) == 6, "rows behind one another are no view");

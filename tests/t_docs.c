@@ -17,13 +17,13 @@ static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "do
                                          "docs/gpu.md", "docs/math.md", "docs/glossary.md", "docs/limits.md", "docs/design/gpu.md",
                                          "docs/design/convolution.md", "docs/design/kernels.md", "docs/design/math.md", "README.md",
                                          "docs/first-steps.md", "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                         "docs/threads.md", "docs/deploy.md", "CONTRIBUTING.md", "CHANGELOG.md" };
+                                         "docs/threads.md", "docs/deploy.md", "docs/export.md", "CONTRIBUTING.md", "CHANGELOG.md" };
 /* Their c blocks are run. */
 static const char *const with_programs[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                             "docs/threads.md", "docs/deploy.md", "docs/first-steps.md" };
+                                             "docs/threads.md", "docs/deploy.md", "docs/first-steps.md", "docs/export.md" };
 /* For users alone: the functions they name are public. */
 static const char *const taught[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                      "docs/threads.md", "docs/deploy.md" };
+                                      "docs/threads.md", "docs/deploy.md", "docs/export.md" };
 
 static char *slurp(const char *name)
 {
@@ -524,6 +524,79 @@ TEST(tables_of_equivalents_hold)
 }
 
 /* ---- names ---- */
+
+/* ---- messages ---- */
+
+static mc_status nothing(void *arg, int nin, const mc_array *const *in, int nout, mc_array *const *out)
+{
+    (void)arg, (void)nin, (void)in, (void)nout, (void)out;
+    return MC_OK;
+}
+
+/* What makes each message of docs/export.md, in its order: y is exported. */
+static const struct refusal {
+    const char *text, *inputs, *shapes, *file;
+    int freestanding;
+} refusals[] = {
+    { "input x float32[?]; y = x[x > 0]",                        "x",    "x[4]",       "f.c" },
+    { "input x float32[?]; input z float32[?]; y = ifelse(sum(x) > 0, x, z)", "x, z", "x[4], z[4]", "f.c" },
+    { "input x float32[?, 3]; y = scan(r in x, h from x[0]: h = h + r; yield h; until sum(h) > 3)", "x", "x[4, 3]", "f.c" },
+    { "input x float32[4]; y = scan(k in arange(3), h from 0.0f32: h = h + sum(x[:k]))", "x", NULL, "f.c" },
+    { "input x float32[?]; input n int64; y = x[:n]",            "x, n", "x[4]",       "f.c" },
+    { "input x float32[2]; y = x + 1",                           "x",    NULL,         NULL  }, /* needs a GPU: t_export.c */
+    { "input x float16[4, 4]; y = dot(x, x)",                    "x",    NULL,         "f.c" },
+    { "input x float64[4]; y = x + 1",                           "x",    NULL,         "f.c", 1 },
+    { "input x float32[4]; y = sin(x)",                          "x",    NULL,         "f.c", 1 },
+    { "input x float16[4]; y = sort(x)",                         "x",    NULL,         "f.c" },
+    { "input x float64[4]; y = f(x)",                            "x",    NULL,         "f.c" },
+    { "input x float32[?, 784]; y = x + 1",                      "x",    NULL,         "f.c" },
+    { "input x float32[?, 3]; y = x + 1",                        "x",    "x[2, 4]",    "f.c" },
+    { "input x float32[?]; y = x + 1",                           "x",    "x[2], y[2]", "f.c" },
+    { "input x float32[2]; y = x + 1",                           "x",    NULL,         "f.txt" },
+};
+
+static void check_refusal(const struct refusal *r, const char *message)
+{
+    mc_graph *g = mc_graph_new();
+    mc_register(g, &(mc_custom){ .name = "f", .nin = 1, .nout = 1, .run = nothing });
+    mc_formula(g, r->text);
+    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = r->inputs, .outputs = "y" });
+    CHECK(f, "%s: %s", r->text, mc_error(g));
+    if (f && r->file) {
+        const mc_export_function one = { f, "f", r->shapes };
+        mc_status s = mc_export(&(mc_export_spec){
+            .path = in_folder(r->file), .nfunction = 1, .function = &one, .freestanding = r->freestanding });
+        CHECK(s < 0 && strstr(mc_last_error(), message), "%s: not '%s', but '%s'", r->text, message,
+              s < 0 ? mc_last_error() : "exported");
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(messages_of_exports_are_given)
+{
+    char *text = slurp("docs/export.md"), *next = text;
+    size_t n = 0;
+    bool table = false;
+    REQUIRE(text, "docs/export.md is not there");
+    mc_flag_set("device", "cpu");
+    for (char *line = next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) {
+            *next++ = '\0';
+        }
+        if (strncmp(line, "| message |", 11) == 0 || line[0] != '|') {
+            table = line[0] == '|';
+        } else if (table && line[1] != '-') {
+            const char *message = quoted(&line);
+            REQUIRE(message && n < NELEM(refusals), "a message too many: %s", line);
+            check_refusal(&refusals[n++], message);
+        }
+    }
+    CHECK(n == NELEM(refusals), "%zu messages", n);
+    drop_folder();
+    mc_free(text);
+}
 
 TEST(functions_named_are_in_the_headers)
 {

@@ -11,10 +11,29 @@ static const struct row examples[] = {
     { "@/examples/tutorial_borrow 3", 0, { "gpu_from_host(exp(x)): looping", "borrow(gpu_from_host(exp(x))): looping", "Result is [" } },
     { "@/examples/logistic",          0, { "step 300  cost 0.1", "wrong  0.0%", "predictions: [" } },
     { "@/examples/lenet 40",          0, { "conv2          conv             ?x64x8x8", "dense2 = softmax(dot(dense1, dense2_W) + dense2_b)", "step 40  cost 0.0" } },
+    { "@/examples/loops",             0, { "rises [-4. -2.  4.]", "highest 16.0", "smooth [4.  4.  3.  4.5]" } },
     { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },
     { "@/examples/digits 3",          0, { "epoch 3  wrong", "of the test set" } },
+    { "@/examples/curve_fit",         0, { "step 5  cost", "2.500000 exp(-1.300000 t) + 0.500000" } },
+    { "@/examples/projectile",        0, { "drag 0.00: 40.775 m after 2.88 s, at 45.00 degrees", "drag 0.02: 25.977 m", "drag 0.10: 12.218 m" } },
     { "@/examples/regression",        0, { "price from 3 columns: R^2 0.9", "on 40 examples held out" } },
+    { "d=$(mktemp -d) && @/examples/export $d && rm -r $d", 0, { "wrote /", "ring.c", "step 2000  cost 0." } },
+    { "f=$(mktemp) && @/examples/bundle save $f && PATH=/nowhere @/examples/bundle load $f; rm $f", 0,
+      { "step 100  cost 0.", "step 2000  cost 0.0", "of 32 new points are right" } },
     { "cd \"$(mktemp -d)\" && @/examples/save_load p.npz && rm p.npz && rmdir \"$PWD\"", 0, { "agrees in every bit" } },
+}, exported[] = {
+    { "d=$(mktemp -d) && @/examples/export $d >$d/said && cc -O2 -I $d " TEST_ROOT "/../examples/exported_main.c $d/ring.c -lm -o $d/ring && "
+      "$d/ring $d/state && rm -r $d", 0, { "step 2000  cost 0.", ".....####", "####.....\n" } },
+    { "d=$(mktemp -d) && @/examples/export $d >$d/said && cc -O2 -c $d/ring.c -o $d/ring.o && c++ -std=c++17 -O2 -pthread -I $d "
+      TEST_ROOT "/../examples/exported_main.cpp $d/ring.o -lm -o $d/ring && $d/ring && rm -r $d", 0, { "step 2000  cost 0.", "points lie in the ring" } },
+    { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && "
+      "@/monochord train m.txt --data digits:600 --epochs 1 --save trained.safetensors >said && "
+      "@/monochord export m.txt --c net.c --parameters first.safetensors && "
+      "printf '#include \"net.h\"\n#include <stdio.h>\nstatic struct net model;\nstatic char bytes[1 << 20];\nint main(int n, char **path)\n{\n"
+      "for (int i = 1; i < n; i++) {\nFILE *f = fopen(path[i], \"rb\");\n"
+      "printf(\"%%s %%d\", path[i], net_load(&model, bytes, fread(bytes, 1, sizeof bytes, f)));\nprintf(\" %%g; \", (double)model.dense1_b[0]);\n}\n}\n' >main.c && "
+      "cc -O2 main.c net.c -lm -o main && ./main first.safetensors trained.safetensors m.txt && rm -r $d", 0,
+      { "first.safetensors 0 0; trained.safetensors 0 ", "m.txt 1 " } },
 }, on_a_gpu[] = {
     { "@/examples/custom_cuda",       0, { "doubling(x.T[::-1]), off by 0 from 2 * x.T[::-1]", "both(x, y)[1], off by 0 from x - y", "[ 8. 18. 28. 38.]" } },
 }, on_none[] = {
@@ -23,6 +42,19 @@ static const struct row examples[] = {
     { "@/monochord",                  0, { "optimizing compiler", "monochord run FILE", "monochord bench" } },
     { "@/monochord --version",        0, { "." } },
     { "@/monochord help run",         0, { "usage: monochord run FILE", "--feed random" } },
+    { "@/monochord export --help",    0, { "usage: monochord export MODEL", "--batch N,N", "libc and libm" } },
+    { "d=$(mktemp -d) && cd $d && @/monochord export lenet --c lenet.c --batch 1,32 --train && cat lenet.h && rm -r $d", 0,
+      { "wrote lenet.c and its header; compile with: cc -O3 -march=native -c lenet.c", "int lenet_predict_32(const struct lenet *model, void *memory, const float *x, float *dense2);", "int lenet_train(" } },
+    { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && @/monochord train m.txt --data digits:600 --epochs 1 --save m.npz >said && "
+      "@/monochord export m.npz --c my-net.c --batch 4 && cat my-net.h && rm -r $d", 0,
+      { "compile with: cc -O3 -march=native -c my-net.c", "float dense1_W[7840]; /* float32(784, 10) */", "int my_net_predict(const struct my_net *model, " } },
+    { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && @/monochord train m.txt --data digits:600 --epochs 1 --save m.npz >said && "
+      "@/monochord build m.npz -o m.mcf --batch 1,32 --train && @/monochord info m.mcf && @/monochord predict m.npz --data digits:600 >a && "
+      "PATH=/nowhere @/monochord predict m.mcf --data digits:600 >b; cmp a b && echo equal answers; rm -r $d", 0,
+      { "3 functions, loaded in ", "dense1_W                         float32  (784, 10)", "equal answers" } },
+    { "@/monochord build --help",     0, { "usage: monochord build MODEL -o FILE", "avx512,avx2,sse2", "sm_90,sm_80" } },
+    { "d=$(mktemp -d) && cd $d && @/monochord export mlp --c mlp.c --isa all && cat mlp.h && rm -r $d", 0,
+      { "compile with: cc -O3 -c mlp.c", "const char *mlp_isa(void);" } },
     { "@/monochord demo --help",      0, { "usage: monochord demo [PAGE]" } },
     { "@/monochord train lenet -h",   0, { "usage: monochord train MODEL", "--resume" } },
     { "@/monochord predict --help",   0, { "--invert" } },
@@ -63,6 +95,20 @@ static const struct row examples[] = {
     { "@/monochord sing",             1, { "there is no command 'sing'" } },
     { "@/monochord trian lenet",      1, { "did you mean 'train'?" } },
     { "@/monochord help sing",        1, { "there is no command 'sing'" } },
+    { "@/monochord export lenet",     1, { "usage: monochord export" } },
+    { "@/monochord export lenet --c", 1, { "--c needs the name of a file" } },
+    { "@/monochord export lenet --c lenet.h", 1, { "--c needs the name of a file that ends in .c, not 'lenet.h'" } },
+    { "@/monochord export lenet --c lenet.c --batch 1,x", 1, { "--batch needs numbers such as 1,32" } },
+    { "@/monochord export lenet --c lenet.c --batch 32,1,32", 1, { "--batch: 32 is given twice" } },
+    { "@/monochord build lenet",      1, { "usage: monochord build" } },
+    { "@/monochord build lenet -o",   1, { "-o needs the name of a file" } },
+    { "@/monochord build lenet -o m.mcf --isa avx3", 1, { "there is no instruction set 'avx3'" } },
+    { "@/monochord build lenet -o /dev/null/m.mcf", 1, { "/dev/null/m.mcf" } },
+    { "@/monochord build lenet -o m.mcf --gpu", 1, { "--gpu needs a list such as sm_90,sm_80, or native" } },
+    { "@/monochord export lenet --c lenet.c --isa", 1, { "--isa needs a word: avx2, avx512 or all" } },
+    { "@/monochord export lenet --c lenet.c --isa sse2", 1, { "export: isa is avx2, avx512 or all, not 'sse2'" } },
+    { "@/monochord export lent --c lenet.c", 1, { "did you mean 'lenet'?" } },
+    { "@/monochord export lenet --c /dev/null/lenet.c", 1, { "/dev/null/lenet" } },
     { "@/monochord demo --fast",      1, { "usage: monochord demo" } },
     { "@/monochord docs -v",          1, { "usage: monochord docs" } },
     { "@/monochord info loudly",      1, { "'loudly'", "monochord help info" } },
@@ -75,15 +121,15 @@ static const struct row examples[] = {
     { "MONOCHORD_FLAGS=thread=1 @/monochord info", 1, { "unknown flag 'thread'; did you mean 'threads'?" } },
     { "@/monochord run",              1, { "usage: monochord run" } },
     { "@/monochord run nosuchfile",   1, { "cannot read 'nosuchfile'" } },
-    { "@/monochord run - --pass hat < /dev/null", 1, { "there is no pass 'hat'" } },
-    { "@/monochord run - --time --calls x < /dev/null", 1, { "--calls: 'x' is no whole number above 0" } },
-    { "@/monochord run - --below 0 < /dev/null", 1, { "--below: '0' is no whole number above 0" } },
+    { "@/monochord run - --pass hat < /dev/null", 1, { "unknown pass 'hat'" } },
+    { "@/monochord run - --time --calls x < /dev/null", 1, { "--calls: 'x' is not a whole number above 0" } },
+    { "@/monochord run - --below 0 < /dev/null", 1, { "--below: '0' is not a whole number above 0" } },
     { "@/monochord run - --calls 99999999999999999999 < /dev/null", 1, { "--calls: '99999999999999999999' is no" } },
-    { "echo 'output 1 + 1' | @/monochord run - --mode QUICK", 1, { "there is no mode 'QUICK'; there are FAST_RUN, FAST_COMPILE, DEBUG and NANGUARD" } },
+    { "echo 'output 1 + 1' | @/monochord run - --mode QUICK", 1, { "unknown mode 'QUICK'; expected FAST_RUN, FAST_COMPILE, DEBUG or NANGUARD" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed x=a.npy --feed x=b.npy", 1, { "--feed: 'x' is given twice" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=1 --size x=2", 1, { "--size: 'x' is given twice" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=99999999999999999999", 1,
-      { "--size x: '99999999999999999999' is no list of sizes" } },
+      { "--size x: '99999999999999999999' is not a list of sizes" } },
     { "@/monochord ops zebra", 1, { "there is no such op: none has 'zebra' in its name or description" } },
     { "@/monochord docs /dev/null 2>&1 | wc -l", 0, { "1" } },
     { "@/monochord wisdom tell", 1, { "'tell'", "usage: monochord wisdom" } },
@@ -97,8 +143,8 @@ static const struct row examples[] = {
     { "echo 'output 1 + 1' | @/monochord run - --mode SLOW 2>&1 | grep -c 'at .*[.]c:'", 1, { "0" } },
     { "printf 'input x float64[?]; output x' | @/monochord run - --time", 1, { "input 'x' has no value" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=2,3", 1, { "more sizes" } },
-    { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=few", 1, { "'few' is no list of sizes" } },
-    { "printf 'input x float64[?, ?]; output x + 1' | @/monochord run - --feed random --size x=6", 1, { "--size x says 1 of the input's 2 sizes" } },
+    { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=few", 1, { "'few' is not a list of sizes" } },
+    { "printf 'input x float64[?, ?]; output x + 1' | @/monochord run - --feed random --size x=6", 1, { "--size x gives 1 of the input's 2 sizes" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size y=6", 1, { "--size: there is no input 'y'" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed y=/dev/null --feed random", 1, { "'y'" } },
     { "printf 'input x float64[?]; input y float64; output x + 1' | @/monochord run -", 1, { "'y' is not used" } },
@@ -109,6 +155,24 @@ static const struct row examples[] = {
 };
 
 TEST(examples_run) { run_rows(examples, COUNT(examples), output_of); }
+/* Programs that need no library, compiled with what examples/export or the program writes. */
+TEST(exported_examples_run)
+{
+    static const char *const usable[] = { /* does what the compilers make run here? */
+        "d=$(mktemp -d) && cd $d && echo 'int main(void) { return 0; }' >p.c && cc p.c -o p && ./p; s=$?; rm -r $d; exit $s",
+        "d=$(mktemp -d) && cd $d && echo 'extern \"C\" int one(void); int main() { return one(); }' >m.cpp && echo 'int one(void) { return 0; }' >o.c && "
+        "cc -c o.c && c++ -std=c++17 m.cpp o.o -o p && ./p; s=$?; rm -r $d; exit $s",
+    };
+    for (size_t i = 0; i < COUNT(exported); i++) {
+        const bool cpp = strstr(exported[i].command, "c++") != NULL;
+        int status;
+        output_of(usable[cpp], &status);
+        if (status) {
+            SKIP("no %s compiler here, or what it makes does not run here", cpp ? "C++" : "C");
+        }
+        run_rows(&exported[i], 1, output_of);
+    }
+}
 TEST(examples_of_gpus_run_or_say_what_they_need)
 {
     const bool there = nvrtc_here() && mc_cuda_count() > 0;

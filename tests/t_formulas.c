@@ -228,7 +228,7 @@ static bool in_tables(const struct mc_op *op)
 /* Families whose own tests see to it that no row is left out, and rows of t_tables.c. */
 static bool tested_elsewhere(const struct mc_op *op)
 {
-    static const char *const families[] = { "Convolution by its other names", "cuda-convnet and Nervana",
+    static const char *const families[] = { "Convolution under other names", "cuda-convnet and Nervana",
                                             "Images", "Random" };
     bool found = in_tables(op);
     for (size_t i = 0; i < NELEM(families); i++) {

@@ -2,7 +2,8 @@
  * others. */
 #include "program.h"
 
-static const char *const fuzzers[] = { "parse", "npy", "safetensors", "data", "png", "model", "wisdom", "checkpoint", "flags" };
+static const char *const fuzzers[] = { "parse", "npy", "safetensors", "data", "png", "model", "wisdom", "checkpoint",
+                                       "flags", "bundle" };
 
 TEST(the_corpus_is_replayed)
 {

@@ -179,3 +179,32 @@ TEST(gemm_threads_do_not_change_bits)
         }
     }
 }
+
+/* ---- solvers that were measured elsewhere ---- */
+
+/* A bundle may name a library that is not here: another solver is taken, without an error. */
+TEST(gemm_by_a_library_that_is_missing)
+{
+    static const char *const names[] = { "onednn", "blas", "packed" };
+    struct instance x = make(MC_FLOAT32, (struct shape){ 9, 49, 17 }, "nn", variants[0]);
+    struct mc_str key = { 0 };
+    mc_flags_parse("plan=estimate,onednn=none,blas=none");
+    plan_as_flags(&x.p.base);
+    mc_gemm_key(&x.p.base, &key);
+    for (size_t i = 0; i < NELEM(names); i++) {
+        const bool here = strcmp(names[i], "packed") == 0;
+        struct mc_chosen_solver one = { key.s, names[i], 1e-9 };
+        const struct mc_chosen chosen = { &one, 1 };
+        struct mc_plan_options options = mc_plan_options_of(NULL);
+        options.chosen = &chosen;
+        struct mc_plan *plan = mc_gemm_plan(&x.p, &options);
+        REQUIRE(plan, "%s: %s", names[i], mc_last_error());
+        CHECK(plan->measured == here && (strcmp(plan->solver->name, names[i]) == 0) == here, "%s: %s",
+              names[i], plan->solver->name);
+        CHECK(run(&x, plan, 2), "%s writes beyond its workspace", plan->solver->name);
+        judge(&x, plan, names[i]);
+        mc_plan_free(plan);
+    }
+    mc_str_free(&key);
+    unmake(&x);
+}

@@ -280,13 +280,14 @@ TEST(shared_variables)
     CHECK(strcmp(mc_shared_name(w), "w") == 0 && mc_node_dims(n)[0] == 2 &&
               strcmp(mc_node_op(n), "shared") == 0,
           "%s", mc_node_op(n));
-    CHECK(!mc_shared_new(g, "w", a) && strstr(mc_error(g), "the name 'w' is taken"), "%s", mc_error(g));
+    CHECK(!mc_shared_new(g, "w", a) && strstr(mc_error(g), "the name 'w' is already in use"), "%s",
+          mc_error(g));
 
     mc_node *there = mc_shared_node(h, w); /* one variable in two graphs */
     CHECK(there != n && there->graph == h && mc_var(h, "w") == there, "%s", mc_error(h));
     mc_input(h, "u", MC_FLOAT32, 0);
     mc_shared *u = mc_shared_zeros(g, "u", MC_FLOAT32, MC_SHAPE(2, 3));
-    CHECK(mc_is_error(mc_shared_node(h, u)) && strstr(mc_error(h), "taken"), "%s", mc_error(h));
+    CHECK(mc_is_error(mc_shared_node(h, u)) && strstr(mc_error(h), "already in use"), "%s", mc_error(h));
 
     mc_shared_ref(w); /* and it outlives both */
     mc_graph_free(g);
@@ -308,7 +309,7 @@ TEST(what_may_be_put_into_a_shared_variable)
              *tall = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 3)), *flat = mc_array_new(MC_FLOAT32, MC_SHAPE(6));
     CHECK(mc_shared_set(w, half) == MC_OK, "%s", mc_last_error());
     CHECK(mc_shared_set(w, wide) == MC_ETYPE &&
-              strstr(mc_last_error(), "w holds float32; float64 would lose digits"),
+              strstr(mc_last_error(), "w has dtype float32; a value of dtype float64 would lose digits"),
           "%s", mc_last_error());
     CHECK(mc_shared_set(w, tall) == MC_ESHAPE && strstr(mc_last_error(), "w has shape (2, 3), not (3, 3)"),
           "%s", mc_last_error());

@@ -170,23 +170,23 @@ static mc_node *sizes(mc_graph *g)
 TEST(wrong_calls_and_what_is_said)
 {
     static const struct { mc_node *(*call)(mc_graph *g); mc_status status; const char *says; } wrong[] = {
-        { input_twice, MC_EARG, "input: the name 'x' is taken" },
-        { input_name, MC_EARG, "input: '2x' is not a name" },
+        { input_twice, MC_EARG, "input: the name 'x' is already in use" },
+        { input_name, MC_EARG, "input: '2x' is not a valid name" },
         { input_rank, MC_ESHAPE, "input w: rank 9 is not between 0 and 8" },
-        { input_dtype, MC_ETYPE, "input w: there is no dtype number 99" },
+        { input_dtype, MC_ETYPE, "input w: 99 is not a dtype" },
         { input_size, MC_ESHAPE, "input w: size -3 of axis 1 is negative" },
         { no_op, MC_EARG, "there is no op 'expp'" },
         { few, MC_EARG, "add needs the argument 'b': add(a, b)" },
         { many, MC_EARG, "exp takes 1 argument, not 2: exp(a)" },
         { attribute, MC_ESYNTAX, "sum has no parameter 'axiz'" },
-        { axis, MC_ESHAPE, "sum: there is no axis 2 in rank 1  [x: float32[?]]" },
+        { axis, MC_ESHAPE, "sum: axis 2 is out of range for rank 1  [x: float32[?]]" },
         { axis_twice, MC_EARG, "sum: axis 0 is given twice" },
         { leaf_op, MC_ESHAPE, "dimshuffle: 0 is not an axis of rank 1, or is given twice" },
         { tuple_in, MC_EARG, "exp: argument 1 is a tuple; take one of its items" },
         { item_far, MC_EARG, "2 results, asked for number 2" },
-        { bad_name, MC_EARG, "'a b' is not a name" },
+        { bad_name, MC_EARG, "'a b' is not a valid name" },
         { no_var, MC_EARG, "there is no variable 'nobody'" },
-        { sizes, MC_ESHAPE, "add: shapes (3, 4) and (3, 5) do not fit: sizes 4 and 5 on axis 1  [p: float32[3, 4], q: float32[3, 5]]" },
+        { sizes, MC_ESHAPE, "add: shapes (3, 4) and (3, 5) do not broadcast: sizes 4 and 5 on axis 1  [p: float32[3, 4], q: float32[3, 5]]" },
     };
     for (size_t i = 0; i < NELEM(wrong); i++) {
         mc_graph *g = mc_graph_new();

@@ -9,11 +9,11 @@ static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
 TEST(masks_of_the_wrong_size)
 {
     static const struct { const char *declared, *text; int64_t x[2]; int64_t keep; const char *says; } rows[] = {
-        { "input x float32[?, ?]; input k bool[?]", "x[k]", { 3, 2 }, 2, "a mask of size 2 for an axis of size 3" },
-        { "input x float32[?, ?]; input k bool[?]", "x[k]", { 3, 2 }, 4, "a mask of size 4 for an axis of size 3" },
-        { "input x float32[3, ?]; input k bool[?]", "x[:, k]", { 3, 4 }, 3, "a mask of size 3 for an axis of size 4" },
-        { "input x float32[?, ?]; input k bool[2]", "set_subtensor(x[k], 0)", { 3, 4 }, 2, "a mask of size 2 for an axis of size 3" },
-        { "input x float32[?, ?]; input k bool[?]", "inc_subtensor(x[:, k], 1)", { 3, 4 }, 5, "a mask of size 5 for an axis of size 4" },
+        { "input x float32[?, ?]; input k bool[?]", "x[k]", { 3, 2 }, 2, "the mask has size 2, but the axis has size 3" },
+        { "input x float32[?, ?]; input k bool[?]", "x[k]", { 3, 2 }, 4, "the mask has size 4, but the axis has size 3" },
+        { "input x float32[3, ?]; input k bool[?]", "x[:, k]", { 3, 4 }, 3, "the mask has size 3, but the axis has size 4" },
+        { "input x float32[?, ?]; input k bool[2]", "set_subtensor(x[k], 0)", { 3, 4 }, 2, "the mask has size 2, but the axis has size 3" },
+        { "input x float32[?, ?]; input k bool[?]", "inc_subtensor(x[:, k], 1)", { 3, 4 }, 5, "the mask has size 5, but the axis has size 4" },
     };
     for (size_t i = 0; i < 2 * NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
@@ -32,10 +32,10 @@ TEST(masks_of_the_wrong_size)
         mc_graph_free(g);
     }
     static const char *const known[][2] = {
-        { "x[k]", "a mask of size 2 for axis 0, which has size 3" },
-        { "x[:, [True, False]]", "a mask of size 2 for axis 1, which has size 4" },
-        { "x[x[:, :3] > 0]", "a mask of size 3 for axis 1, which has size 4" },
-        { "x[[True, False, True, False]]", "a mask of size 4 for axis 0, which has size 3" },
+        { "x[k]", "the mask has size 2, but axis 0 has size 3" },
+        { "x[:, [True, False]]", "the mask has size 2, but axis 1 has size 4" },
+        { "x[x[:, :3] > 0]", "the mask has size 3, but axis 1 has size 4" },
+        { "x[[True, False, True, False]]", "the mask has size 4, but axis 0 has size 3" },
     };
     for (size_t i = 0; i < NELEM(known); i++) {
         mc_graph *g = mc_graph_new();

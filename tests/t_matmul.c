@@ -228,10 +228,10 @@ TEST(matmul_and_the_operator_are_one)
 TEST(mistakes_in_matmul)
 {
     static const struct { const char *text, *says; } rows[] = {
-        { "s @ m", "matmul: a number is no matrix; multiply by it with *" },
+        { "s @ m", "matmul: expected a matrix, got a scalar; multiply by a scalar with *" },
         { "m @ m", "matmul: inner sizes 4 and 3 differ" },
         { "t @ u", "matmul: sizes 2 and 3 of a batch axis differ" },
-        { "batched_dot(p, q)", "batched_dot: 2 and 3 products" },
+        { "batched_dot(p, q)", "batched_dot: batch sizes 2 and 3 differ" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
@@ -250,9 +250,9 @@ TEST(batches_that_differ_when_called)
         { "input a float32[?, ?, 2, 4]; input b float32[?, ?, 4, 5]", "a @ b", 4, { 2, 3, 2, 4 }, { 3, 2, 4, 5 }, "sizes 2 and 3 of a batch axis differ" },
         { "input a float32[?, ?, 2, 4]; input b float32[?, ?, 4, 5]", "a @ b", 4, { 1, 6, 2, 4 }, { 2, 3, 4, 5 }, "only a size known to be 1 broadcasts" },
         { "input a float32[?, 3, 2, 4]; input b float32[2, ?, 4, 5]", "a @ b", 4, { 3, 3, 2, 4 }, { 2, 3, 4, 5 }, "has size 3, not 2" },
-        { "input a float32[?, 2, 4]; input b float32[?, 4, 5]", "a @ b", 3, { 2, 2, 4 }, { 3, 4, 5 }, "2 and 3 products" },
-        { "input a float32[?, 2, 4]; input b float32[?, 4, 5]", "a @ b", 3, { 1, 2, 4 }, { 3, 4, 5 }, "1 and 3 products; only a size known to be 1 broadcasts" },
-        { "input a float32[?, 2, 4]; input b float32[?, 4, 5]", "batched_dot(a, b)", 3, { 3, 2, 4 }, { 1, 4, 5 }, "3 and 1 products; only a size known to be 1 broadcasts" },
+        { "input a float32[?, 2, 4]; input b float32[?, 4, 5]", "a @ b", 3, { 2, 2, 4 }, { 3, 4, 5 }, "batch sizes 2 and 3 differ" },
+        { "input a float32[?, 2, 4]; input b float32[?, 4, 5]", "a @ b", 3, { 1, 2, 4 }, { 3, 4, 5 }, "batch sizes 1 and 3 differ; only a size known to be 1 broadcasts" },
+        { "input a float32[?, 2, 4]; input b float32[?, 4, 5]", "batched_dot(a, b)", 3, { 3, 2, 4 }, { 1, 4, 5 }, "batch sizes 3 and 1 differ; only a size known to be 1 broadcasts" },
     };
     static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
     for (size_t i = 0; i < 2 * NELEM(rows); i++) {

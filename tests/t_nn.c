@@ -9,6 +9,7 @@
 
 #define IMAGES "input 4x6x6 batch=3"
 #define ROWS "input 8 batch=3"
+#define STEPS "input 3x2 batch=2"
 
 /* Lines before and the line itself; what it computes said another way, or NULL; tolerance of the gradient: 0
  * for those that have none to speak of. */
@@ -24,6 +25,7 @@ static const struct row {
     { IMAGES, "nin 5 linear untie=true b=normal",
       "dimshuffle(tensordot(nin1_W, x, axes=[0], axes_b=[1]), [1, 0, 2, 3]) + expand_dims(nin1_b, 0)" },
     { "input 7 batch=3 dtype=int64", "embedding 9 4", "embedding1_W[x]" },
+    { "input 3 batch=2", "embedding 2 4", "embedding1_W[cast(x, 'int32')]" },
     { ROWS, "nonlinearity scaled_tanh(0.5,2.4)", "2.4 * tanh(0.5 * x)" },
     { ROWS, "nonlinearity leaky_rectify(0.2)", "where(x > 0, x, 0.2 * x)" },
     { ROWS, "nonlinearity elu", "where(x > 0, x, exp(x) - 1)" },
@@ -148,6 +150,25 @@ static const struct row {
     { "input 6x6x2 batch=4", "nervana_conv 8 3 linear dimshuffle=false b=normal",
       "nervana_conv(x, nervana_conv1_W, dimshuffle=False, padding=0) + dimshuffle(nervana_conv1_b, [0, -1, "
       "-1, -1])" },
+    { STEPS, "recurrent 2 tanh b=normal(1)",
+      "dimshuffle(scan(a in dimshuffle(x, [1, 0, 2]), h from zeros([2, 2]): h = tanh(dot(a, recurrent1_W_in) + "
+      "dot(h, recurrent1_W_hid) + recurrent1_b)), [1, 0, 2])" },
+    { STEPS, "lstm 2 b=normal(1) only_return_final=true",
+      "s = zeros([2, 2]); c = s; "
+      "o, c = scan(a in dimshuffle(x, [1, 0, 2]), h from s, c from s: z = dot(a, lstm1_W_in) + dot(h, lstm1_W_hid) + "
+      "lstm1_b; P = lstm1_W_cell; c = sigmoid(z[:, 2:4] + c * P[2:4]) * c + sigmoid(z[:, :2] + c * P[:2]) * "
+      "tanh(z[:, 4:6]); h = sigmoid(z[:, 6:] + c * P[4:]) * tanh(c)); o[-1]" },
+    { STEPS, "gru 2 b=normal(1) learn_init=true",
+      "dimshuffle(scan(a in dimshuffle(x, [1, 0, 2]), h from zeros([2, 2]) + gru1_hid_init: z = dot(a, gru1_W_in) + "
+      "gru1_b; y = dot(h, gru1_W_hid); u = sigmoid(z[:, 2:4] + y[:, 2:4]); n = tanh(z[:, 4:] + sigmoid(z[:, :2] + "
+      "y[:, :2]) * y[:, 4:]); h = (1 - u) * h + u * n), [1, 0, 2])" },
+    { STEPS, "gru_dnn 2 b=normal(1) b_hid=normal(1)",
+      "dimshuffle(scan(a in dimshuffle(x, [1, 0, 2]), h from zeros([2, 2]): z = dot(a, gru_dnn1_W_in) + gru_dnn1_b; "
+      "y = dot(h, gru_dnn1_W_hid) + gru_dnn1_b_hid; u = sigmoid(z[:, 2:4] + y[:, 2:4]); n = tanh(z[:, 4:] + "
+      "sigmoid(z[:, :2] + y[:, :2]) * y[:, 4:]); h = u * h + (1 - u) * n), [1, 0, 2])" },
+    { STEPS "\nd = dense 2 linear", "custom_recurrent 2 '$x + dot($h, d_W[:2])' tanh from=x",
+      "dimshuffle(scan(a in dimshuffle(x, [1, 0, 2]), h from zeros([2, 2]): h = tanh(a + dot(h, d_W[:2]))), [1, 0, "
+      "2])" },
 };
 
 struct made {

@@ -139,12 +139,12 @@ static const struct { const char *rule; int n; bool params, cost; const char *wh
     { "adam beta=0.1",   1, true,  true,  "a",  "adam has no setting 'beta'; did you mean 'beta1'?", MC_EARG },
     { "sgd -1",          1, true,  true,  "a",  "sgd: rate takes a number in [0, inf), not '-1'", MC_EARG },
     { "",                1, true,  true,  "a",  "a rule is missing", MC_EARG },
-    { NULL,              1, true,  true,  "a",  "rule: there is no rule", MC_EARG },
-    { "sgd",             0, true,  true,  "a",  "rule: there is no parameter", MC_EARG },
-    { "sgd",             1, false, true,  "a",  "rule: there is no parameter", MC_EARG },
+    { NULL,              1, true,  true,  "a",  "rule: no rule is given", MC_EARG },
+    { "sgd",             0, true,  true,  "a",  "rule: no parameter is given", MC_EARG },
+    { "sgd",             1, false, true,  "a",  "rule: no parameter is given", MC_EARG },
     { "sgd",             1, true,  true,  "no", "rule: parameter 1 is NULL", MC_EARG },
-    { "sgd",             1, true,  true,  "k",  "rule: parameter 1, k, holds int32; only floats learn", MC_ETYPE },
-    { "sgd",             1, true,  false, "a",  "there is no cost, and there are no gradients", MC_EARG },
+    { "sgd",             1, true,  true,  "k",  "rule: parameter 1, k, has dtype int32; only floats can be trained", MC_ETYPE },
+    { "sgd",             1, true,  false, "a",  "neither a cost nor gradients are given", MC_EARG },
     { "sgd",             1, true,  true,  "b",  "the cost does not depend on b", MC_EGRAD },
 };
 
@@ -408,8 +408,8 @@ TEST(what_is_no_initial_value)
     static const struct { const char *init, *says; } wrongs[] = {
         { "nrmal",                   "there is no initial value and no variable 'nrmal'; did you mean 'normal'?\n    nrmal\n    ^" },
         { "glorot_uniform(gain=foo)", "glorot_uniform: gain takes a number or relu, not 'foo'\n    glorot_uniform(gain=foo)\n                        ^" },
-        { "uniform(low=1)",          "uniform: low needs high" },
-        { "he_normal(c01b=true)",    "he_normal: with c01b=true a weight has four axes" },
+        { "uniform(low=1)",          "uniform: low is given without high" },
+        { "he_normal(c01b=true)",    "he_normal: with c01b=true the parameter must have four axes" },
     };
     for (int i = 0; i < COUNT(wrongs); i++) {
         mc_graph *g = mc_graph_new();

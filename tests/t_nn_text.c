@@ -16,7 +16,7 @@ static const struct {
     { X "conv 32 5y5",
       "m.txt:2: conv: size takes sizes, as in 5x5, not '5y5'\n    conv 32 5y5\n            ^" },
     { X "conv many 5x5",
-      "m.txt:2: conv: filters takes a whole number from 1 on, not 'many'\n    conv many 5x5\n         ^" },
+      "m.txt:2: conv: filters takes a whole number of at least 1, not 'many'\n    conv many 5x5\n         ^" },
     { X "  conv 32    # and nothing else",
       "m.txt:2: conv needs size: sizes, as in 5x5\n    conv 32\n           ^" },
     { X "conv 32 5x5 tahn", "m.txt:2: there is no nonlinearity 'tahn'; did you mean 'tanh'?\n    conv 32 5x5 "
@@ -24,38 +24,38 @@ static const struct {
     { X "conv 32 5x5 strid=2", "m.txt:2: conv has no setting 'strid'; did you mean 'stride'?\n    conv 32 "
                                "5x5 strid=2\n                ^" },
     { X "conv 32 5x5 stride=0",
-      "m.txt:2: conv: stride is 0, less than 1\n    conv 32 5x5 stride=0\n                       ^" },
-    { X "conv 32 5x5x5", "m.txt:2: conv: size has 3 sizes, for 2 axes\n    conv 32 5x5x5\n            ^" },
+      "m.txt:2: conv: stride is 0; expected at least 1\n    conv 32 5x5 stride=0\n                       ^" },
+    { X "conv 32 5x5x5", "m.txt:2: conv: size has 3 sizes for 2 axes\n    conv 32 5x5x5\n            ^" },
     { X "conv 32 5x5 stride=2 stride=2", "m.txt:2: conv: 'stride' is given twice\n    conv 32 5x5 stride=2 "
                                          "stride=2\n                                ^" },
     { X "conv 32 5x5 pad=outside", "m.txt:2: conv: pad takes sizes, as in 5x5 or valid|full|same|half, not "
                                    "'outside'\n    conv 32 5x5 pad=outside\n                    ^" },
     { X "conv 0 5x5",
-      "m.txt:2: conv: filters takes a whole number from 1 on, not '0'\n    conv 0 5x5\n         ^" },
-    { X "nervana_conv -1 3", "m.txt:2: nervana_conv: filters takes a whole number from 1 on, not '-1'\n    "
+      "m.txt:2: conv: filters takes a whole number of at least 1, not '0'\n    conv 0 5x5\n         ^" },
+    { X "nervana_conv -1 3", "m.txt:2: nervana_conv: filters takes a whole number of at least 1, not '-1'\n    "
                              "nervana_conv -1 3\n                 ^" },
-    { X "dense 99999999999999999999", "m.txt:2: dense: units takes a whole number from 1 on, not "
+    { X "dense 99999999999999999999", "m.txt:2: dense: units takes a whole number of at least 1, not "
                                       "'99999999999999999999'\n    dense 99999999999999999999\n          ^" },
-    { X "conv 32 5x5 groups=2", "m.txt:2: conv: 32 filters and 3 channels do not make 2 groups\n    conv 32 "
+    { X "conv 32 5x5 groups=2", "m.txt:2: conv: 32 filters and 3 channels cannot be divided into 2 groups\n    conv 32 "
                                 "5x5 groups=2\n                       ^" },
     { X "conv 32 5x5 W=glorrot_normal",
       "m.txt:2: there is no initial value and no variable 'glorrot_normal'; did you mean 'glorot_normal'?\n"
       "    conv 32 5x5 W=glorrot_normal\n                  ^" },
     { X "conv 32 5x5 W=normal(0.1, 2, 3)",
-      "m.txt:2: normal takes no more than this; '3' is one too many\n    conv 32 5x5 W=normal(0.1, 2, 3)\n   "
+      "m.txt:2: normal has too many settings: '3' is one too many\n    conv 32 5x5 W=normal(0.1, 2, 3)\n   "
       "                              ^" },
     { X "conv 32 5x5 W=normal(0.1",
-      "m.txt:2: a bracket in this word does not close\n    conv 32 5x5 W=normal(0.1\n                ^" },
+      "m.txt:2: a bracket in the word is not closed\n    conv 32 5x5 W=normal(0.1\n                ^" },
     { X "expression 'sqr($x)",
-      "m.txt:2: this quote does not end\n    expression 'sqr($x)\n               ^" },
+      "m.txt:2: the quote is not closed\n    expression 'sqr($x)\n               ^" },
     { X "pool 2x2 middle", "m.txt:2: pool: mode takes one of max|sum|mean|average_inc_pad|average_exc_pad, "
                            "not 'middle'\n    pool 2x2 middle\n             ^" },
     { X "dense 10 from=y", "m.txt:2: there is no layer 'y'\n    dense 10 from=y\n                  ^" },
-    { X "x = dense 10", "m.txt:2: there is a layer 'x' already\n    x = dense 10\n    ^" },
+    { X "x = dense 10", "m.txt:2: there is already a layer 'x'\n    x = dense 10\n    ^" },
     { X "a(b) = dense 4",
-      "m.txt:2: 'a(b)' is no name: letters, digits and _, no digit first\n    a(b) = dense 4\n    ^" },
+      "m.txt:2: 'a(b)' is not a valid name: use letters, digits and _, and no digit first\n    a(b) = dense 4\n    ^" },
     { X "2a = dense 4",
-      "m.txt:2: '2a' is no name: letters, digits and _, no digit first\n    2a = dense 4\n    ^" },
+      "m.txt:2: '2a' is not a valid name: use letters, digits and _, and no digit first\n    2a = dense 4\n    ^" },
     { X "y =", "m.txt:2: a kind of layer is missing\n    y =\n       ^" },
     { X "sum x", "m.txt:2: sum needs the names of two or more layers\n    sum x\n    ^" },
     { X "a = dense 4\nb = dense 5\nsum a b",
@@ -66,37 +66,37 @@ static const struct {
     { "dense 10", "m.txt:1: dense needs a layer before it; a model begins with its input, as in 'input "
                   "1x28x28'\n    dense 10\n    ^" },
     { "input 3x?x8\ndense 10",
-      "m.txt:2: dense: size 2 of its input must be known, for its weights\n    dense 10\n    ^" },
+      "m.txt:2: dense: size 2 of the input must be known for its weights\n    dense 10\n    ^" },
     { X "dropout 1.5",
-      "m.txt:2: dropout: p is 1.5; it is a probability below 1\n    dropout 1.5\n            ^" },
+      "m.txt:2: dropout: p is 1.5; expected a probability less than 1\n    dropout 1.5\n            ^" },
     { X "lrn 4", "m.txt:2: lrn: n is 4; it must be odd\n    lrn 4\n        ^" },
     { X "batch_norm inv_std=none", "m.txt:2: batch_norm: the deterministic pass needs both averages\n    "
                                    "batch_norm inv_std=none\n                       ^" },
     { X "feature_pool 2",
-      "m.txt:2: feature_pool: 3 channels do not make groups of 2\n    feature_pool 2\n                 ^" },
+      "m.txt:2: feature_pool: 3 channels cannot be divided into groups of 2\n    feature_pool 2\n                 ^" },
     { X "reshape 0,8",
-      "m.txt:2: reshape: '0' is no size: a number, [axis] or -1\n    reshape 0,8\n            ^" },
+      "m.txt:2: reshape: '0' is not a size; expected a number, [axis] or -1\n    reshape 0,8\n            ^" },
     { X "reshape 1,1,1,1,1,1,1,1,1",
       "m.txt:2: reshape: more than 8 sizes\n    reshape 1,1,1,1,1,1,1,1,1\n            ^" },
-    { X "reshape [7],8", "m.txt:2: reshape: [7] of an input of rank 4\n    reshape [7],8\n            ^" },
+    { X "reshape [7],8", "m.txt:2: reshape: [7] is out of range for an input of rank 4\n    reshape [7],8\n            ^" },
     { X "slice 0 axis=4",
-      "m.txt:2: slice: there is no axis 4 in rank 4\n    slice 0 axis=4\n                 ^" },
+      "m.txt:2: slice: axis 4 is out of range for rank 4\n    slice 0 axis=4\n                 ^" },
     { X "inverse of=y", "m.txt:2: inverse: there is no layer 'y'\n    inverse of=y\n               ^" },
     { X "conv_cc 20 3",
-      "m.txt:2: conv_cc: 20 filters; a multiple of 16 is possible\n    conv_cc 20 3\n            ^" },
+      "m.txt:2: conv_cc: 20 filters; expected a multiple of 16\n    conv_cc 20 3\n            ^" },
     { X "conv_cc 16 3x2",
       "m.txt:2: conv_cc: size is 3x2; it must be square\n    conv_cc 16 3x2\n               ^" },
-    { X "pool_cc 2 stride=3", "m.txt:2: pool_cc: stride 3 of windows of 2 leaves gaps\n    pool_cc 2 "
+    { X "pool_cc 2 stride=3", "m.txt:2: pool_cc: stride 3 is larger than the window, 2\n    pool_cc 2 "
                               "stride=3\n                     ^" },
     { X "nervana_conv 8 3 border_mode=same pad=1",
-      "m.txt:2: nervana_conv: border_mode and pad are both given\n    nervana_conv 8 3 border_mode=same "
+      "m.txt:2: nervana_conv: border_mode and pad are both given; give only one of them\n    nervana_conv 8 3 border_mode=same "
       "pad=1\n                                 ^" },
-    { X "batch 0", "m.txt:2: batch is 0, less than 1\n    batch 0\n          ^" },
+    { X "batch 0", "m.txt:2: batch is 0; expected at least 1\n    batch 0\n          ^" },
     { X "batch", "m.txt:2: batch needs batch: a whole number\n    batch\n         ^" },
     { X "rule momentun 0.1",
       "m.txt:2: there is no rule 'momentun'; did you mean 'momentum'?\n    rule momentun 0.1\n         ^" },
     { X "rule adam speed=3", "m.txt:2: adam has no setting 'speed'\n    rule adam speed=3\n              ^" },
-    { X "rule nesterov 0.1 base=momentum", "m.txt:2: momentum is no base for nesterov\n    rule nesterov 0.1 "
+    { X "rule nesterov 0.1 base=momentum", "m.txt:2: momentum cannot be the base of nesterov\n    rule nesterov 0.1 "
                                            "base=momentum\n                           ^" },
     { X "loss hubert",
       "m.txt:2: there is no loss 'hubert'; did you mean 'huber'?\n    loss hubert\n         ^" },
@@ -117,13 +117,13 @@ static const struct {
                              "rate=inf\n                  ^" },
     { X "noise nan", "m.txt:2: noise: sigma takes a number, not 'nan'\n    noise nan\n          ^" },
     { X "maxpool 2x2", "m.txt:2: there is no layer 'maxpool'; did you mean 'pool'?\n    maxpool 2x2\n    ^" },
-    { X "softmax", "m.txt:2: there is no layer 'softmax'; a nonlinearity alone is 'nonlinearity softmax'\n   "
+    { X "softmax", "m.txt:2: there is no layer 'softmax'; a layer that is only a nonlinearity is 'nonlinearity softmax'\n   "
                    " softmax\n    ^" },
     { X "loss crossentropy", "m.txt:2: there is no loss 'crossentropy'; did you mean "
                              "'categorical_crossentropy'?\n    loss crossentropy\n         ^" },
     { X "augment shift=far",
       "m.txt:2: augment: shift takes a whole number, not 'far'\n    augment shift=far\n                  ^" },
-    { "# nothing\n\n", "m.txt: there is no layer" },
+    { "# nothing\n\n", "m.txt: the model has no layers" },
 };
 
 TEST(mistakes_in_models)
@@ -167,6 +167,7 @@ static const struct {
 } models[] = {
     { "lenet",     569606,    7,   false },  /* 32*25+32 + 64*32*25+64 + 1024*500+500 + 500*10+10 */
     { "mlp",       1276810,   7,   false },  /* 784*800+800 + 800*800+800 + 800*10+10 */
+    { "charnn",    332928,    4,   false },  /* 128*32 + (32+256)*4*256+4*256 + 256*128+128 */
     { "resnet-50", 25557032,  126, true },   /* He et al. 2015, as torchvision counts */
     { "alexnet",   61100840,  14,  true },   /* Krizhevsky 2014, the same */
     { "vgg-a",     132863336, 19,  true },   /* Simonyan and Zisserman 2014, the same */

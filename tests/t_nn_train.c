@@ -109,7 +109,7 @@ TEST(tags_say_what_is_learned)
           "other counts");
     CHECK(strcmp(mc_net_param(net, "trainable", 1).name, "gain") == 0, "gain is not listed");
     CHECK(mc_net_tag(net, far, "trainable") == MC_EARG &&
-              strstr(mc_last_error(), "'gain' is no shared variable of the net's graph"),
+              strstr(mc_last_error(), "'gain' is not a shared variable of the net's graph"),
           "%s", mc_last_error());
     CHECK(mc_net_tag(NULL, gain, "trainable") == MC_EARG && mc_net_tag(net, NULL, "trainable") == MC_EARG,
           "nothing was tagged");
@@ -195,8 +195,8 @@ TEST(files_that_do_not_fit_change_nothing)
     struct session a = begin(SMALL);
     static const struct { const char *model, *says; } others[] = {
         { "input 1x8x8\nconv 5 3x3\nbatch_norm\npool 2\ndense 3 softmax\n", "'conv1_W' has shape (5, 1, 3, 3); the net's has (4, 1, 3, 3)" },
-        { "input 1x8x8\nconv 4 3x3\npool 2\ndense 3 softmax\n",           "'batch_norm1_beta' is not in it" },
-        { "input 1x8x8\nconv 4 3x3\nbatch_norm\npool 2\ndense 3 softmax\ndense 3 softmax\n", "it has 'dense2_W', which the net has not" },
+        { "input 1x8x8\nconv 4 3x3\npool 2\ndense 3 softmax\n",           "the file has no 'batch_norm1_beta'" },
+        { "input 1x8x8\nconv 4 3x3\nbatch_norm\npool 2\ndense 3 softmax\ndense 3 softmax\n", "the file has 'dense2_W', but the net has not" },
     };
     double before = first(mc_net_param(a.net, NULL, 1).shared, 0);
     for (int i = 0; i < COUNT(others); i++) {

@@ -1,6 +1,7 @@
 /* t_npy.c: .npy and .npz: what NumPy writes is read, what is written NumPy reads, and no damage to a file
  * does harm. */
 #include "array_text.h"
+#include "npz_sample.h"
 #include "unhex.h"
 #include "value/value.h"
 
@@ -36,17 +37,6 @@ static struct mc_str npy(int version, const char *dictionary, const char *data, 
     return b;
 }
 
-/* Written by NumPy: {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}, deflated. */
-static const char packed_npz[] =
-    "504b03042d000000080000002100fbfa8940ffffffffffffffff05001400782e6e7079010010008c0000000000000053"
-    "000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9369a4aea3a09e965f54529498179f5f94920a"
-    "12774bcc294e058a17672416a402f91a463a0ac69a3a0ab50a64032e4606260666863fffbf30b2310000504b03042d00"
-    "000008000000210035b43a93ffffffffffffffff0600140079792e6e7079010010008800000000000000470000000000"
-    "00009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a1aea3a09e965f54529498179f5f94920a12774bcc29"
-    "4e058a17672416a402f91a9a3a0ab50a14012e063060710000504b01022d032d000000080000002100fbfa8940530000"
-    "008c000000050000000000000000000000800100000000782e6e7079504b01022d032d00000008000000210035b43a93"
-    "470000008800000006000000000000000000000080018a00000079792e6e7079504b0506000000000200020067000000"
-    "090100000000";
 /* ---- .npy ---- */
 
 #define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }\n"
@@ -102,42 +92,43 @@ TEST(damaged_files_are_refused)
     } rows[] = {
         { 0, DICT("<i2", "False", "(6,)"), MC_EFORMAT, "'mem' is not a .npy file" },
         { 4, DICT("<i2", "False", "(6,)"), MC_EUNSUPPORTED,
-          "'mem' has .npy version 4.0; 1.0, 2.0 and 3.0 are known" },
-        { 1, DICT("<i2", "False", "(7,)"), MC_EFORMAT, "'mem' is cut short: it has 80 bytes" },
+          "'mem' has .npy version 4.0; expected 1.0, 2.0 or 3.0" },
+        { 1, DICT("<i2", "False", "(7,)"), MC_EFORMAT, "'mem' is truncated: it has only 80 bytes" },
         { 1, DICT("<c8", "False", "(6,)"), MC_EUNSUPPORTED,
-          "'mem' holds elements of type '<c8', for which there is no dtype" },
+          "'mem' has elements of type '<c8', which is not supported" },
         { 1, DICT("", "False", "(6,)"), MC_EUNSUPPORTED,
-          "'mem' holds elements of type '', for which there is no dtype" },
+          "'mem' has elements of type '', which is not supported" },
         { 1, DICT("<", "False", "(6,)"), MC_EUNSUPPORTED,
-          "'mem' holds elements of type '<', for which there is no dtype" },
+          "'mem' has elements of type '<', which is not supported" },
         { 1, DICT("<i2", "Maybe", "(6,)"), MC_EFORMAT,
-          "'mem' has a damaged .npy header: neither True nor False at 'Maybe, 'shape': (6,)'" },
+          "'mem' has a damaged .npy header: expected True or False at 'Maybe, 'shape': (6,)'" },
         { 1, DICT("<i2", "False", "(-6,)"), MC_EFORMAT,
-          "'mem' has a damaged .npy header: no number at '-6,), }\n'" },
+          "'mem' has a damaged .npy header: expected a number at '-6,), }\n'" },
         { 1, DICT("<i2", "False", "(2 3)"), MC_EFORMAT,
-          "'mem' has a damaged .npy header: no comma at '3), }\n'" },
-        { 1, DICT("<i2", "False", "6"), MC_EFORMAT, "'mem' has a damaged .npy header: no shape at '6, }\n'" },
+          "'mem' has a damaged .npy header: expected a comma at '3), }\n'" },
+        { 1, DICT("<i2", "False", "6"), MC_EFORMAT,
+          "'mem' has a damaged .npy header: expected a shape at '6, }\n'" },
         { 1, DICT("<i2", "False", "(6,"), MC_EFORMAT,
-          "'mem' has a damaged .npy header: no number at ', }\n'" },
+          "'mem' has a damaged .npy header: expected a number at ', }\n'" },
         { 1, DICT("<i2", "False", "(99999999999999999999,)"), MC_EFORMAT,
-          "'mem' has a damaged .npy header: a number too large at '99999999999999999999'" },
+          "'mem' has a damaged .npy header: the number is too large at '99999999999999999999'" },
         { 1, DICT("<i2", "False", "(4611686018427387904,2)"), MC_EFORMAT,
-          "'mem' is cut short: it has 99 bytes" },
+          "'mem' is truncated: it has only 99 bytes" },
         { 1, DICT("<i2", "False", "(4611686018427387904,4611686018427387904,0)"), MC_ESHAPE,
-          "too large to count: the shape (4611686018427387904, 4611686018427387904, 0)" },
+          "too large: the shape (4611686018427387904, 4611686018427387904, 0)" },
         { 1, DICT("<i2", "False", "(1,1,1,1,1,1,1,1,6)"), MC_EUNSUPPORTED,
-          "'mem' holds an array with more than 8 axes" },
+          "'mem' has an array with more than 8 axes" },
         { 1, "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,), }", MC_EUNSUPPORTED,
-          "'mem' holds records, not numbers" },
+          "'mem' has records as elements, not numbers" },
         { 1, "{'descr': '<i2', 'shape': (6,), }", MC_EFORMAT,
           "'mem' has a damaged .npy header: a missing key at ''" },
         { 1, "{'descr': '<i2', 'descr': '<i2', }", MC_EFORMAT,
           "'mem' has a damaged .npy header: an unknown or repeated key at ' '<i2', }'" },
         { 1, "{'colour': 3}", MC_EFORMAT,
           "'mem' has a damaged .npy header: an unknown or repeated key at ' 3}'" },
-        { 1, "{'descr", MC_EFORMAT, "'mem' has a damaged .npy header: no word at 'descr'" },
-        { 1, "{'descr' '<i2'}", MC_EFORMAT, "'mem' has a damaged .npy header: no colon at ''<i2'}'" },
-        { 1, "", MC_EFORMAT, "'mem' has a damaged .npy header: no dictionary at ''" },
+        { 1, "{'descr", MC_EFORMAT, "'mem' has a damaged .npy header: expected a string at 'descr'" },
+        { 1, "{'descr' '<i2'}", MC_EFORMAT, "'mem' has a damaged .npy header: expected a colon at ''<i2'}'" },
+        { 1, "", MC_EFORMAT, "'mem' has a damaged .npy header: expected a dictionary at ''" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_str b = npy(rows[i].version, rows[i].dictionary, six_le, 12);
@@ -297,7 +288,7 @@ static struct mc_str as_zip64(struct mc_str b)
 
 TEST(npz_files_are_read)
 {
-    struct mc_str stored = saved_npz(), packed = unhex(packed_npz), big = as_zip64(stored);
+    struct mc_str stored = saved_npz(), packed = unhex(npz_sample), big = as_zip64(stored);
     check_npz(stored.s, stored.n);
     check_npz(packed.s, packed.n);
     check_npz(big.s, big.n);
@@ -315,8 +306,7 @@ TEST(wrong_npz_files_are_not_written)
     mc_array *a = mc_array_scalar(MC_INT8, 1);
     const mc_array *two[] = { a, a }, *none[] = { a, NULL };
     CHECK(mc_archive_save(scratch(), NULL, 2, (const char *[]){ "a", "a" }, two) == MC_EARG, "saved");
-    CHECK(strcmp(mc_last_error(), "mc_archive_save: the name 'a' is there twice") == 0, "%s",
-          mc_last_error());
+    CHECK(strcmp(mc_last_error(), "mc_archive_save: the name 'a' is used twice") == 0, "%s", mc_last_error());
     CHECK(mc_archive_save(scratch(), NULL, 2, (const char *[]){ "a", "b" }, none) == MC_EARG, "saved");
     CHECK(mc_archive_save(scratch(), NULL, 1, NULL, two) == MC_EARG &&
               mc_archive_save(NULL, NULL, 0, NULL, NULL) == MC_EARG,
@@ -364,7 +354,7 @@ static void damage(struct mc_str b, long most)
 
 TEST(damage_to_a_npz_file_is_noticed)
 {
-    struct mc_str stored = saved_npz(), packed = unhex(packed_npz), big = as_zip64(stored);
+    struct mc_str stored = saved_npz(), packed = unhex(npz_sample), big = as_zip64(stored);
     damage(stored, (long)stored.n * 5);
     damage(packed, (long)packed.n * 6);
     damage(big, (long)big.n * 6);
@@ -378,7 +368,7 @@ TEST(damage_to_a_npz_file_is_noticed)
 
 TEST(files_survive_every_failed_allocation)
 {
-    struct mc_str packed = unhex(packed_npz), fortran = npy(1, DICT(">i2", "True", "(2, 3)"), six_be, 12);
+    struct mc_str packed = unhex(npz_sample), fortran = npy(1, DICT(">i2", "True", "(2, 3)"), six_be, 12);
     ALLOC_FAIL_LOOP {
         mc_clear_error();
         struct mc_source s = memory(fortran.s, fortran.n);

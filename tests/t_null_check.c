@@ -27,14 +27,14 @@ TEST(no_array_has_nothing)
 TEST(no_net_is_told)
 {
     double sums[2];
-    CHECK(!mc_net_new(NULL, NULL, 1) && told("there is no graph"), "%s", mc_last_error());
+    CHECK(!mc_net_new(NULL, NULL, 1) && told("the graph is NULL"), "%s", mc_last_error());
     CHECK(!mc_net_graph(NULL) && mc_net_nlayers(NULL) == 0 && !mc_net_layer(NULL, -1) &&
               !mc_net_find(NULL, "x") && !mc_net_training(NULL),
           "a net");
     CHECK(!mc_net_param(NULL, NULL, 0).name && mc_net_count(NULL, NULL) == 0 &&
               !mc_net_add(NULL, "dense %d", 3),
           "a net");
-    CHECK(mc_net_read(NULL, "m", "input 3") == MC_EARG && told("there is no net"), "%s", mc_last_error());
+    CHECK(mc_net_read(NULL, "m", "input 3") == MC_EARG && told("the net is NULL"), "%s", mc_last_error());
     CHECK(mc_net_load(NULL, "m") == MC_EARG && mc_net_print(NULL, stdout) == MC_EARG &&
               mc_net_set_rate(NULL, 1) == MC_EARG,
           "a net");
@@ -51,7 +51,7 @@ TEST(no_net_is_told)
     CHECK(!mc_loss(NULL, "squared_error", NULL, NULL) && !mc_accuracy(NULL, "binary", NULL, NULL) &&
               !mc_aggregate(NULL, "mean", NULL, NULL),
           "a net");
-    CHECK(mc_rule_updates(NULL, NULL, "sgd", NULL, 0, NULL, NULL).n == 0 && told("there is no graph"), "%s",
+    CHECK(mc_rule_updates(NULL, NULL, "sgd", NULL, 0, NULL, NULL).n == 0 && told("the graph is NULL"), "%s",
           mc_last_error());
     CHECK(!mc_penalty(NULL, "l2 1", NULL, NULL) && !mc_init(NULL, "0", 0, NULL), "a net");
 }
@@ -67,16 +67,16 @@ TEST(no_layer_and_no_line)
     CHECK(!mc_layer_node(l, MC_TRAINING) && mc_layer_rank(l) == 0 && !mc_layer_dims(l) &&
               !mc_net_find(net, NULL),
           "a layer");
-    CHECK(!mc_loss(net, NULL, NULL, NULL) && told("there is no loss") && !mc_init(net, NULL, 0, NULL) &&
-              told("there is no initial value"),
+    CHECK(!mc_loss(net, NULL, NULL, NULL) && told("the loss is NULL") && !mc_init(net, NULL, 0, NULL) &&
+              told("the initial value is NULL"),
           "%s", mc_last_error());
     CHECK(mc_updates_of(net, NULL, 0, NULL, NULL, NULL).n == 0, "updates of nothing by the model's own rule");
-    CHECK(strstr(mc_error(g), "there is no cost"), "%s", mc_error(g));
+    CHECK(strstr(mc_error(g), "neither a cost"), "%s", mc_error(g));
     mc_graph_clear_error(g);
     CHECK(mc_net_read(net, NULL, "conf 3") < 0 && strstr(mc_error(g), "model:1:"), "%s", mc_error(g));
     mc_graph_clear_error(g);
-    CHECK(mc_net_read(net, "m", NULL) == MC_EARG && strstr(mc_error(g), "there is no model"), "%s",
-          mc_error(g));
+    CHECK(mc_net_read(net, "m", NULL) == MC_EARG && strstr(mc_error(g), "the text of the model is NULL"),
+          "%s", mc_error(g));
     mc_net_free(net);
     mc_graph_free(g);
 }
@@ -86,7 +86,7 @@ TEST(no_data_keep_their_reason)
     mc_data *d = mc_data_open("/nowhere/at/all", MC_TRAIN);
     mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 3 });
     const mc_array *x, *t;
-    CHECK(!b && told("there is no data (NULL)"), "%s", mc_last_error());
+    CHECK(!b && told("the data is NULL"), "%s", mc_last_error());
     CHECK(!mc_data_open(NULL, MC_TRAIN) && !mc_data_new(NULL, NULL, 0), "data");
     CHECK(!*mc_data_text(d) && mc_data_count(d) == 0 && mc_data_rank(d) == 0 && !mc_data_dims(d) &&
               mc_data_classes(d) == 0 && mc_data_label(d, 0) == -1,
@@ -98,6 +98,6 @@ TEST(no_data_keep_their_reason)
               mc_batches_example(b, 0) == -1,
           "batches");
     d = mc_data_digits(10, 1);
-    CHECK(!mc_batches_new(d, NULL) && told("there is no spec"), "%s", mc_last_error());
+    CHECK(!mc_batches_new(d, NULL) && told("the spec of batches is NULL"), "%s", mc_last_error());
     mc_data_free(d);
 }

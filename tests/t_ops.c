@@ -290,8 +290,8 @@ TEST(rows_are_whole)
         CHECK(strlen(op->doc) > 0 && op->doc[strlen(op->doc) - 1] != '.',
               "%s: its line ends with a full stop", op->name);
         CHECK(op->infer || op->build || op->formula, "%s has no types", op->name);
-        CHECK(op->build || op->eval || (op->formula && !(op->flags & OP_EXPANDS)), "%s has no reference",
-              op->name);
+        CHECK(op->build || op->eval || (op->formula && !(op->flags & OP_EXPANDS)),
+              "%s the op has no reference", op->name);
         CHECK(!(op->flags & OP_EXPANDS) || op->formula, "%s expands to nothing", op->name);
         CHECK(op->sig->nparam < 16, "%s has %d parameters", op->name, op->sig->nparam);
     }

@@ -150,7 +150,7 @@ TEST(no_name_is_left_out)
     for (int i = 0; mc_op_at(i); i++) {
         const struct mc_op *op = mc_op_at(i);
         const char *family = mc_op_family(op);
-        bool ours = strcmp(family, "Convolution by its other names") == 0 ||
+        bool ours = strcmp(family, "Convolution under other names") == 0 ||
                     strcmp(family, "cuda-convnet and Nervana") == 0 || strcmp(family, "Images") == 0;
         bool seen = !ours || (op->flags & OP_HIDDEN);
         for (size_t k = 0; k < NELEM(rows); k++) {
@@ -187,12 +187,12 @@ TEST(algorithms_are_attributes)
 TEST(convolutions_refused_while_building)
 {
     static const char *const refused[][2] = {
-        { "conv2d_grad_wrt_inputs(conv(x, w, stride=2), w, [-1, -1, -1, 8], subsample=2)", "conv_inputs: size 2 of the shape is -1, and does not follow from the other sizes" },
+        { "conv2d_grad_wrt_inputs(conv(x, w, stride=2), w, [-1, -1, -1, 8], subsample=2)", "conv_inputs: size 2 of the shape is -1 and does not follow from the other sizes" },
         { "conv2d_grad_wrt_weights(x, conv(x, w, 'half'), [-1, -1, 3, -1], border_mode='half')", "conv_weights: size 3 of the shape is -1" },
         { "dnn_conv(x, w, algo='fastest')", "there is no algo 'fastest'" },
         { "dnn_conv(x, w, workmem='winogrd')", "there is no algo 'winogrd'; did you mean 'winograd'?" },
         { "conv(x, w, algo='')", "there is no algo ''" },
-        { "weight_acts(x, x, [1, 1], partial_sum=-1)", "partial_sum is -1; it is a number of places, or 0 or None for all at once" },
+        { "weight_acts(x, x, [1, 1], partial_sum=-1)", "partial_sum is -1; expected a number of positions, or 0 or None for all of them" },
     };
     for (size_t i = 0; i < NELEM(refused); i++) {
         mc_graph *g = mc_graph_new();
@@ -312,47 +312,47 @@ TEST(gradients_through_names)
 TEST(wrong_calls_by_name)
 {
     static const struct { const char *call, *says; } row[] = {
-        { "conv2d(a, u)", "an argument has rank 3; 4 is needed" },
-        { "conv3d(x, v)", "an argument has rank 4; 5 is needed" },
+        { "conv2d(a, u)", "an argument has rank 3; expected 4" },
+        { "conv3d(x, v)", "an argument has rank 4; expected 5" },
         { "conv2d(x, v, [2, 5, -1, -1])", "specify_shape: axis 1 has size 4, not 5" },
         { "conv2d(x, v, boarder_mode='full')", "did you mean 'border_mode'?" },
         { "conv2d(x, v, subsample=0)", "the stride is 0" },
         { "conv2d_transpose(x, v[:, :, :, :], input_dilation=2)", "y has 4" },
-        { "conv2d_transpose(x[:, :3], v, input_dilation=2)", "with stride 2 several sizes of x give one size of y: give the shape" },
+        { "conv2d_transpose(x[:, :3], v, input_dilation=2)", "with stride 2 several sizes of x give the same size of y; give the shape" },
         { "conv_transpose(x[:, :3], v, stride=2, output_padding=2)", "axis 0: (i + p" },
-        { "conv_transpose(x[:, :3], v, [17, 19], stride=2, output_padding=1)", "shape and output_padding say the same thing twice" },
-        { "conv_transpose(x[:, :3], v, output_padding=[1, 1, 1])", "output_padding has 3 numbers; 1 or 2 are needed" },
+        { "conv_transpose(x[:, :3], v, [17, 19], stride=2, output_padding=1)", "shape and output_padding are both given; give only one of them" },
+        { "conv_transpose(x[:, :3], v, output_padding=[1, 1, 1])", "output_padding has 3 numbers; expected 1 or 2" },
         { "conv_transpose(x[:, :3], v, border=9)", "is negative" },
         { "conv_transpose(a, v)", "x and w have ranks 3 and 4" },
         { "corrmm(x, v, 'full', pad=2)", "pad is the old name of border_mode" },
-        { "dnn_conv(x, v, conv_mode='Cross')", "there is no conv_mode 'Cross'; there are conv and cross" },
-        { "dnn_conv(x, v, direction_hint='back')", "there is no direction_hint 'back'" },
-        { "dnn_conv(x, v, precision='float8')", "there is no precision 'float8'" },
+        { "dnn_conv(x, v, conv_mode='Cross')", "unknown conv_mode 'Cross'; expected conv or cross" },
+        { "dnn_conv(x, v, direction_hint='back')", "unknown direction_hint 'back'" },
+        { "dnn_conv(x, v, precision='float8')", "unknown precision 'float8'" },
         { "dnn_conv(x, v, workmem='small', algo='none')", "workmem is the old name of algo" },
         { "dnn_gradweight(x, x)", "needs the argument 'kerns_shp'" },
-        { "dnn_conv3d(x, v)", "an argument has rank 4; 5 is needed" },
+        { "dnn_conv3d(x, v)", "an argument has rank 4; expected 5" },
         { "filter_acts(a, u)", "the ranks are 3 and 3; both must be 4" },
         { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, pad=-1)", "the border is -1" },
         { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, stride=0)", "the stride is 0" },
-        { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, partial_sum=-1)", "partial_sum is -1; it is a number of places" },
+        { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, partial_sum=-1)", "partial_sum is -1; expected a number of positions" },
         { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, strict=True)", "strict: float32 is needed, not float64" },
         { "nervana_conv(a, v)", "images and filters have ranks 3 and 4" },
-        { "nervana_conv(x, v, 'around')", "there is no border 'around'" },
+        { "nervana_conv(x, v, 'around')", "unknown border 'around'" },
         { "nervana_dot(a, u)", "the ranks are 3 and 3; both must be 2" },
         { "nervana_dot(a[0], a[1])", "inner sizes 9 and 4 differ" },
         { "images2neibs(x, [3, 3])", "the steps do not divide the image" },
         { "images2neibs(x, [9, 9], mode='ignore_borders')", "the patches are larger than the image" },
         { "images2neibs(x, [2, 3], mode='wrap_centered')", "wrap_centered needs patches of odd size, not 2 x 3" },
-        { "images2neibs(x, [2, 3], mode='same')", "there is no mode 'same'" },
+        { "images2neibs(x, [2, 3], mode='same')", "unknown mode 'same'" },
         { "images2neibs(x, [0, 3])", "neib_shape is 0" },
         { "images2neibs(x, [2, 3, 4])", "neib_shape has 3 numbers" },
-        { "images2neibs(a, [2, 3])", "x has rank 3; 4 is needed" },
-        { "neibs2images(a[0], [2, 2], [1, 1, 4, 9], mode='full')", "there is no mode 'full'" },
+        { "images2neibs(a, [2, 3])", "x has rank 3; expected 4" },
+        { "neibs2images(a[0], [2, 2], [1, 1, 4, 9], mode='full')", "unknown mode 'full'" },
         { "neibs2images(a, [2, 2], [1, 1, 4, 9])", "neibs must be a matrix" },
         { "neibs2images(a[0], [2, 5], [1, 1, 4, 9])", "do not fit shape" },
-        { "bilinear_upsampling(x)", "give ratio or frac_ratio" },
-        { "bilinear_upsampling(x, 2, frac_ratio=[2, 3])", "give ratio or frac_ratio" },
-        { "bilinear_upsampling(x, 0)", "a ratio of 0/1" },
+        { "bilinear_upsampling(x)", "give either ratio or frac_ratio" },
+        { "bilinear_upsampling(x, 2, frac_ratio=[2, 3])", "give either ratio or frac_ratio" },
+        { "bilinear_upsampling(x, 0)", "the ratio is 0/1" },
         { "bilinear_upsampling(a, 2)", "x has rank 3" },
         { "bilinear_upsampling(x, 2, batch_size=3)", "axis 0 has size 2, not 3" },
     };

@@ -248,21 +248,21 @@ TEST(making_complaints)
         { "alloc(x, [2.0, 3.0])", 0, "alloc: the shape must be a vector of integers" },
         { "alloc(0, x)", 1, "alloc: the shape must be a vector of integers" },
         { "alloc(x, [2, -3])", 0, "alloc: size -3 of axis 1 is negative" },
-        { "alloc(x, [5])", 2, "alloc: a value of rank 2 does not fit 1 axes" },
-        { "alloc([1, 2], [2, 3])", 0, "alloc: size 2 of axis 0 of the value does not fit size 3" },
-        { "alloc(0, [1, 2, 3, 4, 5, 6, 7, 8, 9])", 0, "alloc: more than 8 axes" },
+        { "alloc(x, [5])", 2, "alloc: a value of rank 2 does not broadcast to 1 axes" },
+        { "alloc([1, 2], [2, 3])", 0, "alloc: size 2 of axis 0 of the value does not broadcast to size 3" },
+        { "alloc(0, [1, 2, 3, 4, 5, 6, 7, 8, 9])", 0, "alloc: the result would have more than 8 axes" },
         { "alloc(0, [4294967296, 4294967296])", 0, "alloc: the sizes overflow" },
-        { "alloc(0, arange(cast(x, int64)))", 0, "alloc: how many axes?" },
+        { "alloc(0, arange(cast(x, int64)))", 0, "alloc: the length of the shape must be known" },
         { "arange(0, 5, 0)", 0, "arange: the step is 0" },
         { "arange(0, 5, 0.0)", 0, "arange: the step is 0" },
-        { "arange(0, inf)", 0, "arange: the length is not a number that memory can hold" },
+        { "arange(0, inf)", 0, "arange: the length is too large or not finite" },
         { "arange(0, 1, nan)", 0, "arange: the step is 0" },
-        { "meshgrid(x, arange(2))", 2, "meshgrid: argument 1 has rank 2; the positions along an axis are a vector" },
-        { "meshgrid(x, indexing='yx')", 1, "meshgrid: indexing is 'xy' or 'ij', not 'yx'" },
-        { "mgrid(1, 2, 3, 4, 5, 6, 7, 8, 9)", 0, "mgrid: of 1 to 8 axes, not 9" },
-        { "ogrid()", 0, "ogrid: of 1 to 8 axes, not 0" },
-        { "arange(x)", 1, "arange: start, stop and step are single numbers" },
-        { "arange(-9223372036854775807, 9223372036854775807)", 0, "arange: the length is not a number that memory can hold" },
+        { "meshgrid(x, arange(2))", 2, "meshgrid: argument 1 has rank 2; expected a vector" },
+        { "meshgrid(x, indexing='yx')", 1, "meshgrid: indexing must be 'xy' or 'ij', not 'yx'" },
+        { "mgrid(1, 2, 3, 4, 5, 6, 7, 8, 9)", 0, "mgrid: expected 1 to 8 arguments, got 9" },
+        { "ogrid()", 0, "ogrid: expected 1 to 8 arguments, got 0" },
+        { "arange(x)", 1, "arange: start, stop and step must be scalars" },
+        { "arange(-9223372036854775807, 9223372036854775807)", 0, "arange: the length is too large or not finite" },
     };
     for (size_t k = 0; k < NELEM(rows); k++) {
         const char *said = complaint(rows[k].text, MC_FLOAT32, rows[k].rank);
@@ -271,7 +271,7 @@ TEST(making_complaints)
     mc_array *x = mc_array_scalar(MC_INT64, -4);
     static const struct { const char *text, *says; } late[] = {
         { "alloc(0, [x, 2])", "size -4 of axis 0 is negative" }, { "arange(0, 5, x + 4)", "arange: the step is 0" },
-        { "alloc([1, 2], [x + 7])", "alloc: size 2 of axis 0 of the value does not fit size 3" },
+        { "alloc([1, 2], [x + 7])", "alloc: size 2 of axis 0 of the value does not broadcast to size 3" },
     };
     for (size_t k = 0; k < NELEM(late); k++) {
         mc_array *y = run1(late[k].text, x, 0);

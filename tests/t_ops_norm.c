@@ -164,20 +164,20 @@ TEST(dnn_softmax_has_modes)
 /* ---- what cannot be ---- */
 
 static const struct { const char *formula; mc_dtype d; const char *says; } wrong[] = {
-    { "lrn(x, n=4)", MC_FLOAT32, "n must be odd, and is 4" },
+    { "lrn(x, n=4)", MC_FLOAT32, "n must be odd, not 4" },
     { "lrn(x, n=-1)", MC_FLOAT32, "n must be odd" },
-    { "lrn(x, axis=4)", MC_FLOAT32, "there is no axis 4 in rank 4" },
+    { "lrn(x, axis=4)", MC_FLOAT32, "axis 4 is out of range for rank 4" },
     { "lrn_grad(specify_shape(x, [2, 3, 1, 1]), specify_shape(x, [2, 4, 1, 1]))", MC_FLOAT32, "must have the shape and dtype of x" },
-    { "channel_sum(x, n=0)", MC_FLOAT32, "a window of 0 channels" },
+    { "channel_sum(x, n=0)", MC_FLOAT32, "a window of 0 channels is out of range" },
     { "cross_map_norm(specify_shape(x, [15, 2, 2, 1]), size_f=3, add_scale=1, pow_scale=1, strict=True)", MC_FLOAT32, "a multiple of 16" },
     { "cross_map_norm(specify_shape(x, [16, 2, 3, 1]), size_f=3, add_scale=1, pow_scale=1, strict=True)", MC_FLOAT32, "(channels, size, size, batch)" },
     { "cross_map_norm(specify_shape(x, [16, 2, 2, 1]), size_f=17, add_scale=1, pow_scale=1, strict=True)", MC_FLOAT32, "at least the window" },
     { "batch_normalization_train(x, 1, 0, axes='channel')", MC_FLOAT32, "axes must be 'per-activation', 'spatial' or a list" },
-    { "batch_normalization_train(x, x[0, 0], 0, axes='spatial')", MC_FLOAT32, "a parameter of rank 2 for x of rank 4" },
-    { "batch_normalization_train(x, 1, 0, axes=[7])", MC_FLOAT32, "there is no axis 7" },
-    { "dnn_softmax(x, mode='row')", MC_FLOAT32, "mode is channel or instance" },
+    { "batch_normalization_train(x, x[0, 0], 0, axes='spatial')", MC_FLOAT32, "a parameter has rank 2, which does not fit x of rank 4" },
+    { "batch_normalization_train(x, 1, 0, axes=[7])", MC_FLOAT32, "axis 7 is out of range" },
+    { "dnn_softmax(x, mode='row')", MC_FLOAT32, "mode must be channel or instance" },
     { "dnn_softmax(x, algo='exact')", MC_FLOAT32, "fast, accurate or log" },
-    { "dnn_softmax(x, layout='bc0')", MC_FLOAT32, "layout 'bc0' is not that of 4 axes" },
+    { "dnn_softmax(x, layout='bc0')", MC_FLOAT32, "layout 'bc0' must name 4 axes" },
 };
 
 TEST(normalisations_that_cannot_be)

@@ -326,15 +326,15 @@ TEST(gradients_of_draws)
 TEST(random_complaints)
 {
     static const struct { const char *text, *says; } rows[] = {
-        { "uniform([1, 2], [3])", "needs stream=" },
-        { "uniform(x, [3], stream=0)", "a random stream is two uint64" },
-        { "uniform(rng, [3], dtype=int32)", "uniform numbers are floats, not int32" },
-        { "normal(rng, [3], dtype=bool)", "normal numbers are floats, not bool" },
+        { "uniform([1, 2], [3])", "by stream=" },
+        { "uniform(x, [3], stream=0)", "a random stream must be two uint64" },
+        { "uniform(rng, [3], dtype=int32)", "the dtype of uniform numbers must be a float, not int32" },
+        { "normal(rng, [3], dtype=bool)", "the dtype must be a float, not bool" },
         { "uniform(rng, [-3])", "size -3 of axis 0 is negative" },
         { "uniform(rng, [2.5])", "the shape must be a vector of integers" },
-        { "multinomial(rng, [1, 2])", "the probabilities are rows of floats" },
-        { "permutation(rng, [1, 2])", "n is a single number" },
-        { "random_integers(rng, [3], 0.5, 2)", "low and high are integers" },
+        { "multinomial(rng, [1, 2])", "the probabilities must be rows of floats" },
+        { "permutation(rng, [1, 2])", "n must be a scalar" },
+        { "random_integers(rng, [3], 0.5, 2)", "low and high must be integers" },
         { "uniform(rng)", "needs the argument 'shape'" },
     };
     for (size_t k = 0; k < NELEM(rows); k++) {
@@ -347,7 +347,7 @@ TEST(random_complaints)
     }
     mc_graph *g = mc_graph_new();
     mc_shared *s = mc_random(g, "rng", 1), *again = mc_random(g, "rng", 1);
-    CHECK(s && !again && strstr(mc_error(g), "taken"), "two of a name: %s", mc_error(g));
+    CHECK(s && !again && strstr(mc_error(g), "already in use"), "two of a name: %s", mc_error(g));
     CHECK(mc_random(NULL, "rng", 1) == NULL, "a stream of no graph");
     mc_graph_free(g);
 }

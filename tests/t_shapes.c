@@ -220,7 +220,7 @@ TEST(promises_given_back_and_made_again)
 TEST(promises_that_do_not_fit_are_refused)
 {
     static const char *const rows[][2] = {
-        { "unbroadcast(x, 2)", "unbroadcast: there is no axis 2 in rank 2" }, { "patternbroadcast(x, [1])", "patternbroadcast: 1 entries for rank 2" },
+        { "unbroadcast(x, 2)", "unbroadcast: axis 2 is out of range for rank 2" }, { "patternbroadcast(x, [1])", "patternbroadcast: the pattern has 1 entries, but x has rank 2" },
         { "addbroadcast([[1, 2]], 1)", "specify_shape: axis 1 has size 2, not 1" },
     };
     for (size_t k = 0; k < NELEM(rows); k++) {

@@ -83,11 +83,11 @@ TEST(functions_see_what_was_loaded)
 
 /* Each file is one of another graph; the mistake is in the last variable that is looked at, or before. */
 static const struct { const char *graph; mc_status status; const char *says; } wrongs[] = {
-    { "shared W float32[2, 3] = 9; shared b float64 = 9",                              MC_EARG,   "'k' is not in it" },
-    { "shared W float32[2, 3] = 9; shared b float64 = 9; shared k int32[2] = 9; shared extra float32", MC_EARG, "it has 'extra', which the graph has not" },
+    { "shared W float32[2, 3] = 9; shared b float64 = 9",                              MC_EARG,   "the file has no 'k'" },
+    { "shared W float32[2, 3] = 9; shared b float64 = 9; shared k int32[2] = 9; shared extra float32", MC_EARG, "the file has 'extra', but the graph has not" },
     { "shared W float32[3, 2] = 9; shared b float64 = 9; shared k int32[2] = 9",       MC_ESHAPE, "W has shape (2, 3), not (3, 2)" },
     { "shared W float32[2, 3] = 9; shared b float64[1] = 9; shared k int32[2] = 9",    MC_ESHAPE, "b has shape (), not (1,)" },
-    { "shared W float32[2, 3] = 9; shared b float64 = 9; shared k int64[2] = 9",       MC_ETYPE,  "k holds int32; int64 would lose digits: cast it first" },
+    { "shared W float32[2, 3] = 9; shared b float64 = 9; shared k int64[2] = 9",       MC_ETYPE,  "k has dtype int32; a value of dtype int64 would lose digits; cast it first" },
 };
 
 TEST(what_does_not_fit_changes_nothing)
@@ -109,13 +109,13 @@ TEST(what_does_not_fit_changes_nothing)
     }
     mc_graph *g = new_graph();
     put(g, "W", 4);
-    CHECK(mc_graph_save_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "there is no graph"), "%s",
+    CHECK(mc_graph_save_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "the graph is NULL"), "%s",
           mc_last_error());
-    CHECK(mc_graph_load_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "there is no graph"), "%s",
+    CHECK(mc_graph_load_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "the graph is NULL"), "%s",
           mc_last_error());
-    CHECK(mc_graph_save_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "there is no path"), "%s",
+    CHECK(mc_graph_save_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "the path is NULL"), "%s",
           mc_last_error());
-    CHECK(mc_graph_load_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "there is no path"), "%s",
+    CHECK(mc_graph_load_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "the path is NULL"), "%s",
           mc_last_error());
     CHECK(mc_graph_load_shared(g, in_folder("nowhere.npz")) == MC_EFILE, "%s", mc_last_error());
     put_file("damaged.npz", "PK\3\4 and no more", 17);

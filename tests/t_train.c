@@ -17,9 +17,9 @@ static const struct row good[] = {
     { TRAIN " m.txt" SMALL " --quiet --report none --epochs 2 && " TRAIN " m.txt" SMALL " --resume --report none --epochs 3", 0, { "     3  " } },
     { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " m.txt" SMALL " --new --report none --save m.npz", 0, { "     1  " } },
     { TRAIN " m.txt" SMALL " --quiet --report none && head -c 3000 m.npz > x && mv x m.npz && " TRAIN " m.txt" SMALL " --resume --report none", 0,
-      { "'m.npz' is not a .npz file, or it is cut short; going on from 'm.npz.old'", "     4  " } },
+      { "'m.npz' is not a .npz file or is truncated; continuing from 'm.npz.old'", "     4  " } },
     { TRAIN " m.txt" SMALL " --quiet --report none --epochs 30 && @/monochord predict m.npz --data digits:600", 0, { "100 examples: error ", "answers (across)" } },
-    { TRAIN " m.txt" SMALL " --report none --epochs 200 --line 'rule sgd rate=0' --line 'patience 2'", 0, { "no better one in 2 epochs", "(of the best epoch)" } },
+    { TRAIN " m.txt" SMALL " --report none --epochs 200 --line 'rule sgd rate=0' --line 'patience 2'", 0, { "no improvement in 2 epochs", "(of the best epoch)" } },
     { "MONOCHORD_FLAGS=debug=plan,onednn=none " TRAIN " c.txt" SMALL " --batch 10 --epochs 9 --report none", 0, { "us measured", "     9  " } }, /* 540 steps */
     { "MONOCHORD_FLAGS=debug=plan,plan=estimate " TRAIN " c.txt" SMALL " --batch 10 --epochs 9 --report none > log 2>&1; grep -q 'us measured' log || echo as was said", 0,
       { "as was said" } },
@@ -44,65 +44,65 @@ static const struct row good[] = {
       { "kernels run as reference loops, several times slower than compiled ones: there is no program 'cc'", "apt-get install gcc", "\n1\n" } },
     { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none MONOCHORD_FLAGS=device=cpu,debug=warn " TRAIN " fit.txt" SMALL " --quiet 2>&1 | grep -c '^warn: learn: '", 0, { "1\n" } }, /* once */
 }, bad[] = {
-    { TRAIN " fit.txt --data csv:line.csv:target", 1, { "the examples are 2, but the model wants 28x28" } },
-    { TRAIN " kinds.txt --data csv:line.csv:target", 1, { "the examples have numbers to learn, and the loss categorical_crossentropy is one of classes" } },
-    { TRAIN " line.txt --data csv:line.csv:target=u,y", 1, { "the examples are 1, but the model wants 2" } },
+    { TRAIN " fit.txt --data csv:line.csv:target", 1, { "the examples are 2, but the model expects 28x28" } },
+    { TRAIN " kinds.txt --data csv:line.csv:target", 1, { "the examples have numbers to learn, but the loss categorical_crossentropy is one of classes" } },
+    { TRAIN " line.txt --data csv:line.csv:target=u,y", 1, { "the examples are 1, but the model expects 2" } },
     { TRAIN " line.txt --data csv:line.csv:target=y,y", 1, { "there are 2 numbers to learn, but the model gives 1" } },
     { TRAIN " line.txt --data line.csv --quiet --report none --epochs 1 && printf '1,2\n' > plain.csv && @/monochord predict line.npz plain.csv", 1,
       { "plain.csv: columns: there is no column 'u' among 2" } },
     { TRAIN " line.txt --data line.csv --quiet --report none --epochs 1 && printf 'u,v\n1,2\n3,x\n' > bad.csv && @/monochord predict line.npz bad.csv", 1,
-      { "bad.csv: line 3, column 2 (v): 'x' is no number" } },
+      { "bad.csv: line 3, column 2 (v): 'x' is not a number" } },
     { "@/monochord data line.csv:", 1, { "cannot open 'line.csv:'" } },
     { TRAIN " line.txt --data line.csv --report line.csv", 1, { "'line.csv' is the data: it is not replaced" } },
     { TRAIN " line.txt --data csv:line.csv:target=y --save line.csv --new", 1, { "'line.csv' is the data: it is not replaced" } },
     { "@/monochord predict m.npz --csv a.csv b.png", 1, { "pictures and tables have different columns" } },
-    { "@/monochord data csv:line.csv:target nowhere.png", 1, { "these are no pictures" } },
+    { "@/monochord data csv:line.csv:target nowhere.png", 1, { "the examples are not pictures" } },
     { "@/monochord data", 1, { "usage: monochord data" } },
-    { "@/monochord data nowhere", 1, { "there is no 'nowhere'" } },
+    { "@/monochord data nowhere", 1, { "there is no file 'nowhere'" } },
     { "@/monochord data digits:600 no/where.png", 1, { "no/where.png" } },
     { TRAIN, 1, { "usage: monochord train MODEL", "--resume" } },
     { TRAIN " nosuch", 1, { "there is no file 'nosuch', and no such model; models:", "lenet" } },
     { TRAIN " typo.txt" SMALL, 1, { "typo.txt:2: ", "conf 32 5x5\n    ^", "did you mean 'conv'" } },
-    { TRAIN " none.txt" SMALL, 1, { "there is no layer" } },
-    { TRAIN " maps.txt" SMALL, 1, { "the last layer gives no row of numbers" } },
-    { TRAIN " five.txt" SMALL, 1, { "the examples are of 10 classes, but the model tells 5 apart" } },
+    { TRAIN " none.txt" SMALL, 1, { "the model has no layers" } },
+    { TRAIN " maps.txt" SMALL, 1, { "the last layer must give a row of numbers" } },
+    { TRAIN " five.txt" SMALL, 1, { "the examples have 10 classes, but the model has 5" } },
     { TRAIN " rows.txt" SMALL, 1, { "rows.txt: the last layer, dense1, gives 7 rows however many examples there are" } },
     { TRAIN " relu.txt" SMALL, 1, { "categorical_crossentropy takes probabilities, but the last layer, dense1, gives relu's", "'dense 10 softmax'" } },
     { TRAIN " sums.txt" SMALL, 1, { "dense1, gives sums" } },
-    { TRAIN " m.txt" SMALL " --line 'loss squared_error'", 1, { "the loss squared_error does not tell classes apart" } },
-    { TRAIN " size.txt" SMALL, 1, { "the examples are 1x28x28, but the model wants 1x29x28" } },
-    { TRAIN " m.txt --data nowhere", 1, { "there is no 'nowhere'" } },
-    { TRAIN " m.txt --data digits:x", 1, { "digits:N wants a whole number" } },
-    { TRAIN " m.txt" SMALL " --line 'augment crop=40'", 1, { "crop=40 is more than the pictures' 28" } },
-    { TRAIN " m.txt" SMALL " --line 'augment shift=28'", 1, { "shift=28 moves pictures of 28 out of sight" } },
+    { TRAIN " m.txt" SMALL " --line 'loss squared_error'", 1, { "the loss squared_error is not one of classes" } },
+    { TRAIN " size.txt" SMALL, 1, { "the examples are 1x28x28, but the model expects 1x29x28" } },
+    { TRAIN " m.txt --data nowhere", 1, { "there is no file 'nowhere'" } },
+    { TRAIN " m.txt --data digits:x", 1, { "digits:N needs a whole number" } },
+    { TRAIN " m.txt" SMALL " --line 'augment crop=40'", 1, { "crop=40 is larger than the pictures, 28" } },
+    { TRAIN " m.txt" SMALL " --line 'augment shift=28'", 1, { "shift=28 is too large for pictures of size 28" } },
     { TRAIN " lenett" SMALL, 1, { "there is no file 'lenett', and no such model; did you mean 'lenet'?" } },
     { TRAIN " m.txt --new --resume", 1, { "one of them" } },
     { TRAIN " m.txt" SMALL " --report none > /dev/full", 1, { "cannot write the output: No space left" } },
     { TRAIN " m.txt" SMALL " --line 'rule sgb rate=1'", 1, { "sgb", "^" } },
     { TRAIN " m.txt --epochs", 1, { "--epochs needs a value" } },
-    { TRAIN " m.txt --epochs many", 1, { "--epochs wants a whole number from 1 on, not 'many'" } },
+    { TRAIN " m.txt --epochs many", 1, { "--epochs needs a whole number of at least 1, not 'many'" } },
     { TRAIN " m.txt --slowly", 1, { "'--slowly' is not understood; monochord help train" } },
     { TRAIN " m.txt --epocs 3", 1, { "'--epocs' is not understood; did you mean '--epochs'?" } },
     { TRAIN " m.txt" SMALL " --resume", 1, { "cannot resume: cannot open 'm.npz': No such file" } },
-    { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " m.txt" SMALL, 1, { "'m.npz' is there already", "--resume", "--new" } },
-    { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " c.txt" SMALL " --resume --save m.npz", 1, { "is of another model, or of other lines" } },
+    { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " m.txt" SMALL, 1, { "'m.npz' already exists", "--resume", "--new" } },
+    { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " c.txt" SMALL " --resume --save m.npz", 1, { "is of another model or of other settings" } },
     { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " m.txt --data digits:601 --resume", 1, { "was trained on other data" } },
-    { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " m.txt" SMALL " --seed 2 --resume", 1, { "was begun with another seed" } },
+    { TRAIN " m.txt" SMALL " --quiet --report none && " TRAIN " m.txt" SMALL " --seed 2 --resume", 1, { "was trained with another seed" } },
     { TRAIN " m.txt" SMALL " --quiet --report none && echo x > m.npz && echo x > m.npz.old && " TRAIN " m.txt" SMALL " --resume", 1, { "cannot resume: 'm.npz'" } },
     { TRAIN " m.txt" SMALL " --quiet --save no/where/m.npz", 1, { "cannot write 'no/where/m.npz': No such file" } },
     { TRAIN " m.txt" SMALL " --quiet --report no/where.html && ls m.npz", 1, { "cannot write 'no/where.html': No such file" } },
     { TRAIN " m.txt" SMALL " --quiet --curve no/where.svg", 1, { "cannot write 'no/where.svg': No such file" } },
     { TRAIN " typo.txt 2>&1 | grep -c 'at .*[.]c:'", 1, { "0" } }, /* no place in the program's own text */
-    { TRAIN " wild.txt" SMALL " --report none", 1, { "is not finite in epoch 1, batch ", "it arose in epoch 1, batch ", "wild" } },
-    { TRAIN " n.txt" SMALL " --report none --epochs 12 --line 'schedule step every=9 by=1e38'", 1, { "is not finite in epoch 10, batch ", "it arose in epoch 10, batch " } },
+    { TRAIN " wild.txt" SMALL " --report none", 1, { "is not finite in epoch 1, batch ", "it first occurred in epoch 1, batch ", "wild" } },
+    { TRAIN " n.txt" SMALL " --report none --epochs 12 --line 'schedule step every=9 by=1e38'", 1, { "is not finite in epoch 10, batch ", "it first occurred in epoch 10, batch " } },
     { "@/monochord predict", 1, { "usage: monochord predict" } },
-    { "@/monochord predict m.npz", 1, { "predict: nothing to look at: name pictures, tables, or --data WHERE" } },
+    { "@/monochord predict m.npz", 1, { "predict: no input is given; name pictures, tables or --data WHERE" } },
     { "mkdir net && " TRAIN " net" SMALL, 1, { "'net': Is a directory" } },
     { "@/monochord predict m.txt x.png", 1, { "m.txt" } },
     { "@/monochord predict m.npz --data", 1, { "--data needs a value" } },
     { TRAIN " m.txt" SMALL " --quiet --report none && @/monochord predict m.npz x.png", 1, { "'x.png'" } },
     { TRAIN " m.txt" SMALL " --quiet --report none && printf 'P5 3 2 255\\n123456' > x.pgm && @/monochord predict m.npz x.pgm", 1,
-      { "x.pgm: the examples are 1x2x3, but the model wants 1x28x28" } },
+      { "x.pgm: the examples are 1x2x3, but the model expects 1x28x28" } },
 };
 
 TEST(training_does_what_it_says) { run_rows(good, COUNT(good), in_folder); }
@@ -119,7 +119,7 @@ TEST(a_full_disk_leaves_the_checkpoint)
               " m.txt" SMALL
               " --resume --report none; echo ended with $?); cmp m.npz was && echo there: && ls",
         &status);
-    CHECK(status == 0 && strstr(text, "the checkpoint was not saved, the one before it stays") &&
+    CHECK(status == 0 && strstr(text, "the checkpoint was not saved; the previous one is kept") &&
               strstr(text, "ended with 1") && strstr(text, "     4  "),
           "%s", text);
     text = strstr(text, "there:");
@@ -182,9 +182,9 @@ TEST(the_report_is_a_page_of_its_own)
     char folder[] = "/tmp/mctrainXXXXXX", path[64], *text = NULL;
     size_t n;
     struct markup m;
-    static const char *const says[] = { "Wrong, by epoch", "What the first layer looks for", "One example on its way", "The worst mistakes",
+    static const char *const says[] = { "Wrong, by epoch", "Filters of the first layer", "One example through the layers", "The worst mistakes",
                                         "Labels and answers", "How its convolutions are computed", "<td>conv1 forward</td>", "<td>gradient of conv1_W",
-                                        "<span class=\"name\">dense1 forward", "update of dense1_W", "class=\"net\"", ">104 parameters<", "4×24×24", "Learned from digits drawn here, in batches of 100", "data:image/png;base64," };
+                                        "<span class=\"name\">dense1 forward", "update of dense1_W", "class=\"net\"", ">104 parameters<", "4×24×24", "Learned from generated digits, in batches of 100", "data:image/png;base64," };
     REQUIRE(mkdtemp(folder), "no folder");
     write_model(folder, 1);
     CHECK(wait_for(start(folder, "m.txt --data digits:600 --quiet")) == 0, "no report");

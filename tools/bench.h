@@ -69,6 +69,7 @@ bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128,
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax */
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
+bool bench_export(const char *suite);  /* monochord_bench_export.c */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
 bool bench_planning(const char *suite); /* monochord_bench_planning.c */

@@ -17,17 +17,19 @@ static int command_ops(int argc, char **argv);
 static int command_help(int argc, char **argv);
 
 static const struct command commands[] = {
-    { "info",   "[--flags | FILE]",     "processor, compiler, libraries found, cache; with --flags every flag; of a .npz or .safetensors file its arrays", command_info },
+    { "info",   "[--flags | FILE]",     "processor, compiler, libraries found, cache; with --flags every flag; of a .npz or .safetensors file its arrays, of a bundle its functions", command_info },
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run, run_options },
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report", command_train, train_options },
-    { "data",   "WHERE [SHEET.png]",    "what data there is, and a sheet of its pictures", command_data },
-    { "predict", "FILE [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict, predict_options },
-    { "demo",   "[PAGE]",               "LeNet learns drawn digits, the tutorial's loop races NumPy; writes report.html", command_demo },
-    { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench,
-      "  --only TEXT  the cases whose names have TEXT\n"
-      "  --json       an object a line\n" },
-    { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },
-    { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },
+    { "data",   "WHERE [SHEET.png]",    "describe data, and write a sheet of its pictures", command_data },
+    { "predict", "FILE [OPTION ...] [PICTURE ...]", "apply a trained model to pictures, tables or data", command_predict, predict_options },
+    { "build", "MODEL -o FILE [OPTION ...]", "write a model as a bundle, which loads without a compiler", command_build, build_options },
+    { "export", "MODEL --c FILE.c [OPTION ...]", "write a model as a C file that needs no library", command_export, export_options },
+    { "demo",   "[PAGE]",               "train LeNet on generated digits and export it as C, time the tutorial's loop against NumPy; writes report.html", command_demo },
+    { "bench",  "SUITE [--only TEXT] [--json]", "run benchmarks; without SUITE list the suites", command_bench,
+      "  --only TEXT  only the cases whose names contain TEXT\n"
+      "  --json       print one object a line\n" },
+    { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "show, clear, export or import the results of timing on this machine", command_wisdom },
+    { "ops",    "[WORD ...]",           "list the ops, or those whose name or description has each word", command_ops },
     { "docs",   "DIR",                  "write DIR/ops.md, DIR/flags.md, DIR/layers.md and DIR/api/ops-*.md from the tables", command_docs },
     { "help",   "[COMMAND]",            "this list; or one command with its options, as COMMAND --help", command_help },
 };
@@ -43,6 +45,43 @@ int complain(const char *fmt, ...)
     fputc('\n', stderr);
     va_end(ap);
     return 1;
+}
+
+bool ends_in(const char *name, const char *end)
+{
+    const size_t n = strlen(name), k = strlen(end);
+    return n > k && strcmp(name + n - k, end) == 0;
+}
+
+static bool has(const long *batch, int n, long value)
+{
+    for (int i = 0; i < n; i++) {
+        if (batch[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool read_batches(const char *command, const char *text, long *batch, int most, int *n)
+{
+    *n = 0;
+    while (text && *n < most) {
+        char *end;
+        batch[*n] = strtol(text, &end, 10);
+        if (end == text || batch[*n] < 1 || (*end && *end != ',')) {
+            break;
+        }
+        if (has(batch, *n, batch[*n])) {
+            return complain("%s: --batch: %ld is given twice", command, batch[*n]), false;
+        }
+        (*n)++;
+        if (!*end) {
+            return true;
+        }
+        text = end + 1;
+    }
+    return complain("%s: --batch needs numbers such as 1,32, at most %d", command, most), false;
 }
 
 static const struct command *find_command(const char *name)
@@ -290,6 +329,70 @@ struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds)
 
 /* ---- commands ---- */
 
+static void print_array(const char *name, const mc_array *x)
+{
+    printf("%-32s %-8s (", name, mc_dtype_name(mc_array_dtype(x)));
+    for (int k = 0; k < mc_array_rank(x); k++) {
+        printf(k ? ", %lld" : "%lld", (long long)mc_array_dims(x)[k]);
+    }
+    printf(mc_array_rank(x) == 1 ? ",)\n" : ")\n");
+}
+
+/* Each function with its inputs and results, then the variables of all, a line each. */
+static int list_functions(const char *path)
+{
+    enum { MOST_FUNCTIONS = 16 };
+    mc_function *f[MOST_FUNCTIONS];
+    const double start = seconds_now();
+    const int n = mc_bundle_load(path, MOST_FUNCTIONS, f);
+    if (n < 0) {
+        return complain("%s", mc_last_error());
+    }
+    printf("%d functions, loaded in %.3f ms\n", n, (seconds_now() - start) * 1e3);
+    for (int i = 0; i < n && i < MOST_FUNCTIONS; i++) {
+        printf("%s(", mc_function_name(f[i]));
+        for (int k = 0; k < mc_function_ninputs(f[i]); k++) {
+            printf(k ? ", %s" : "%s", mc_function_input_name(f[i], k));
+        }
+        printf(") ->");
+        for (int k = 0; k < mc_function_noutputs(f[i]); k++) {
+            const char *name = mc_function_output_name(f[i], k);
+            printf(k ? ", %s" : " %s", *name ? name : "?");
+        }
+        printf("; %d steps\n", mc_function_nsteps(f[i]));
+    }
+    for (int i = 0; i < n && i < MOST_FUNCTIONS; i++) {
+        for (int k = 0; k < mc_function_nshared(f[i]); k++) {
+            mc_shared *s = mc_function_shared(f[i], k);
+            bool seen = false;
+            for (int j = 0; j < i && !seen; j++) {
+                seen = mc_function_shared_named(f[j], mc_shared_name(s)) == s;
+            }
+            mc_array *x = seen ? NULL : mc_shared_borrow(s);
+            if (x) {
+                print_array(mc_shared_name(s), x);
+            }
+            mc_array_unref(&x);
+        }
+    }
+    for (int i = 0; i < n && i < MOST_FUNCTIONS; i++) {
+        mc_function_free(f[i]);
+    }
+    return 0;
+}
+
+static bool has_magic(const char *path)
+{
+    char magic[8] = "";
+    FILE *f = fopen(path, "rb");
+    const bool has = f && fread(magic, 1, sizeof magic, f) == sizeof magic &&
+                     memcmp(magic, "MCBUNDLE", 8) == 0;
+    if (f) {
+        fclose(f);
+    }
+    return has;
+}
+
 /* Name, dtype and shape of each array, a line each. */
 static int list_arrays(const char *path)
 {
@@ -302,11 +405,7 @@ static int list_arrays(const char *path)
         mc_array *x = mc_archive_load(a, mc_archive_name(a, i));
         good = x != NULL;
         if (good) {
-            printf("%-32s %-8s (", mc_archive_name(a, i), mc_dtype_name(mc_array_dtype(x)));
-            for (int k = 0; k < mc_array_rank(x); k++) {
-                printf(k ? ", %lld" : "%lld", (long long)mc_array_dims(x)[k]);
-            }
-            printf(mc_array_rank(x) == 1 ? ",)\n" : ")\n");
+            print_array(mc_archive_name(a, i), x);
         }
         mc_array_unref(&x);
     }
@@ -318,7 +417,7 @@ static int command_info(int argc, char **argv)
 {
     bool flags = argc == 2 && strcmp(argv[1], "--flags") == 0;
     if (argc == 2 && *argv[1] != '-') {
-        return list_arrays(argv[1]);
+        return has_magic(argv[1]) ? list_functions(argv[1]) : list_arrays(argv[1]);
     }
     if (argc > 1 && !flags) {
         return complain_word("info", argv[argc - 1]);

@@ -28,9 +28,11 @@ static const struct suite {
     { "pool", bench_layers, "pooling, forward and with gradients" },
     { "norm", bench_layers, "normalisation across channels and over batches" },
     { "softmax", bench_layers, "softmax of rows and of channels" },
+    { "recurrent", bench_layers, "recurrent layers of 100 steps, forward and with gradients" },
     { "logreg", bench_logreg, "a step of logistic regression, 600 x 784 x 10" },
     { "lenet", bench_lenet,
       "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },
+    { "export",     bench_export, "models as C files beside the library, on one thread" },
     { "nets-train", bench_train, "training steps of AlexNet, VGG-A, ResNet-50: float32, TF32, bfloat16" },
     { "compile", bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
 };

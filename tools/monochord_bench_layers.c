@@ -1,4 +1,4 @@
-/* monochord_bench_layers.c: the layers between convolutions: suites pool, norm, softmax.
+/* monochord_bench_layers.c: layers between convolutions, and recurrent ones: pool, norm, softmax, recurrent.
  *
  * Invariant: errors are against the same formulas on the same numbers in float64. */
 #include "bench.h"
@@ -18,10 +18,35 @@
 #define FORWARD "borrow(y)"
 #define BACKWARD "borrow(y), borrow(grad(sum(y * v), x))"
 
+/* Recurrent layers of 100 steps, each as one loop.  gru and lstm are PyTorch's; mgu is a cell of one gate
+ * that no vendor's library knows. */
+#define LSTM(h) \
+    "y = scan(x in x, c from h, h from h: p = dot(x, W) + dot(h, U) + b; i = sigmoid(p[:, :" #h "]); " \
+    "f = sigmoid(p[:, " #h ":2 * " #h "]); o = sigmoid(p[:, 3 * " #h ":]); " \
+    "c = f * c + i * tanh(p[:, 2 * " #h ":3 * " #h "]); h = o * tanh(c); yield h)"
+#define GRU(h) \
+    "y = scan(x in x, h from h: p = dot(x, W) + b; q = dot(h, U); r = sigmoid(p[:, :" #h "] + q[:, :" #h "]); " \
+    "z = sigmoid(p[:, " #h ":2 * " #h "] + q[:, " #h ":2 * " #h "]); " \
+    "n = tanh(p[:, 2 * " #h ":] + r * q[:, 2 * " #h ":]); h = (1 - z) * n + z * h; yield h)"
+#define MGU(h) \
+    "y = scan(x in x, h from h: p = dot(x, W) + b; f = sigmoid(p[:, :" #h "] + dot(h, U[:, :" #h "])); " \
+    "n = tanh(p[:, " #h ":] + dot(f * h, U[:, " #h ":])); h = (1 - f) * h + f * n; yield h)"
+#define CELL(h, b, gates) \
+    { { "x", { 100, b, h } }, { "h", { b, h } }, { "W", { h, gates * h } }, { "U", { h, gates * h } }, \
+      { "b", { gates * h } }, { "v", { 100, b, h } } }
+#define GRADIENTS "borrow(y), borrow(grad(sum(y * v), x)), borrow(grad(sum(y * v), W)), " \
+                  "borrow(grad(sum(y * v), b)), borrow(grad(sum(y * v), U))"
+#define CELLS(h, b) \
+    { "recurrent", "lstm h" #h " b" #b, "fwd", CELL(h, b, 4), LSTM(h), FORWARD, 2. / h }, \
+    { "recurrent", "lstm h" #h " b" #b, "fwd+bwd", CELL(h, b, 4), LSTM(h), GRADIENTS, 2. / h }, \
+    { "recurrent", "gru h" #h " b" #b, "fwd", CELL(h, b, 3), GRU(h), FORWARD, 2. / h }, \
+    { "recurrent", "gru h" #h " b" #b, "fwd+bwd", CELL(h, b, 3), GRU(h), GRADIENTS, 2. / h }
+
 static const struct layer_case {
     const char *suite, *name, *pass;
     struct { const char *name; int64_t dims[4]; } in[MOST_ARGS]; /* sizes end at 0 */
     const char *formulas, *outputs;
+    double variance;    /* of the numbers, which are centred then; 0: they are from 0 to 1 */
 } cases[] = {
     /* suite case pass inputs formulas */
     { "pool", "max 3x3 s2 16x96x55x55", "fwd", { X(16, 96, 55, 55) }, MAX3, FORWARD },
@@ -86,6 +111,9 @@ static const struct layer_case {
       { X(8, 21, 64, 64), V(8, 21, 64, 64) },
       "y = dnn_softmax(x)",
       BACKWARD },
+    CELLS(256, 1), CELLS(256, 32), CELLS(256, 128), CELLS(1024, 1), CELLS(1024, 32), CELLS(1024, 128),
+    { "recurrent", "mgu h256 b32", "fwd", CELL(256, 32, 2), MGU(256), FORWARD, 2. / 256 },
+    { "recurrent", "mgu h256 b32", "fwd+bwd", CELL(256, 32, 2), MGU(256), GRADIENTS, 2. / 256 },
 };
 
 static int rank_of(const int64_t dims[4])
@@ -95,6 +123,15 @@ static int rank_of(const int64_t dims[4])
         rank++;
     }
     return rank;
+}
+
+/* Numbers from 0 to 1 become numbers around 0 of that variance; 0: they stay. */
+static void centre(mc_array *a, double variance)
+{
+    float *x = mc_array_data(a);
+    for (int64_t i = mc_array_size(a); variance > 0 && i-- > 0;) {
+        x[i] = (float)((x[i] - 0.5) * sqrt(12 * variance));
+    }
 }
 
 /* The case's function in a dtype, on numbers that are those of `like`, or new ones where that is NULL. */
@@ -113,6 +150,7 @@ static bool make(const struct layer_case *c, mc_dtype dtype, const struct bench_
         } else {
             b->in[b->nin] = must(mc_array_new(dtype, rank_of(dims), dims));
             random_fill(b->in[b->nin], &state, 2);
+            centre(b->in[b->nin], c->variance);
         }
     }
     for (int i = 0; i < b->nin; i++) {
@@ -120,7 +158,8 @@ static bool make(const struct layer_case *c, mc_dtype dtype, const struct bench_
     }
     mc_formula(b->g, c->formulas);
     bench_stay(&outputs, c->outputs);
-    b->f = mc_compile(b->g, &(mc_spec){ .name = c->name, .inputs = inputs.s, .outputs = outputs.s });
+    b->f = mc_compile(
+        b->g, &(mc_spec){ .name = c->name, .inputs = inputs.s, .outputs = outputs.s, .on_unused = "ignore" });
     b->nout = b->f ? mc_function_noutputs(b->f) : 0;
     text_free(&inputs);
     text_free(&outputs);

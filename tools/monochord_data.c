@@ -71,7 +71,7 @@ static bool draw(const mc_data *d, const char *path)
     const int64_t *dims = mc_data_dims(d);
     int down = mc_data_classes(d) < MOST_DOWN ? mc_data_classes(d) : MOST_DOWN;
     if (mc_data_rank(d) != 3 || (dims[0] != 1 && dims[0] != 3)) {
-        return complain("these are no pictures, so there is no sheet of them"), false;
+        return complain("the examples are not pictures, so no sheet can be written"), false;
     }
     uint8_t *sheet = must(calloc((size_t)(down * dims[1] * ACROSS * dims[2]), (size_t)dims[0]));
     int *filled = must(calloc((size_t)mc_data_classes(d), sizeof *filled));
@@ -105,7 +105,7 @@ int command_data(int argc, char **argv)
         list(d, "to learn from");
         list(test, "to test with");
         good = argc == 2 ||
-               (mc_data_targets(d) ? !complain("these are no pictures, so there is no sheet of them")
+               (mc_data_targets(d) ? !complain("the examples are not pictures, so no sheet can be written")
                                    : draw(d, argv[2]));
     }
     mc_data_free(d);

@@ -1,7 +1,7 @@
-/* monochord_demo.c: `monochord demo`: the loop of Theano's GPU tutorial, and LeNet learning to read drawn
- * digits.
+/* monochord_demo.c: `monochord demo`: the loop of Theano's GPU tutorial; LeNet learning to read drawn digits;
+ * the trained LeNet as a C file of its own.
  *
- * Invariant: the data are drawn here, the same on every run; nothing is read but what NumPy's side prints. */
+ * Invariant: the data are generated, the same on every run; nothing is read but what NumPy's side prints. */
 #include "train.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -121,14 +121,18 @@ int command_demo(int argc, char **argv)
         return 1;
     }
     tell(&extra, &d);
-    printf("\nLeNet learns to read digits that are drawn here, 28x28 pixels each, no two alike\n  %s train "
+    printf("\nLeNet learns to read generated digits, 28x28 pixels each, no two alike\n  %s train "
            "%s --data %s --epochs 8\n",
            program_invocation_name, o.model, o.data);
     int status = train_and_report(&o, extra.s);
     if (status == 0) {
-        printf("what it makes of a picture of yours, 28x28 pixels, dark ink on a light ground:\n  %s predict "
-               "%s --invert PICTURE.png\n",
-               program_invocation_name, o.save);
+        status = !demo_export(o.save, o.data);
+    }
+    if (status == 0) {
+        printf("\nto read your own picture, 28x28 pixels, dark ink on a light ground:\n  %s predict "
+               "%s --invert PICTURE.png\n"
+               "to use the network in a C program of your own:\n  %s export %s --c lenet.c\n",
+               program_invocation_name, o.save, program_invocation_name, o.save);
     }
     text_free(&extra);
     return status;

@@ -83,7 +83,7 @@ static int likeliest(int n, const double *v)
     return best;
 }
 
-/* A line of a table: the answer and how likely each class is, or the numbers. */
+/* A line of a table: the answer and the probability of each class, or the numbers. */
 static void tell_row(const struct model *m, const struct manner *how, const double *v)
 {
     char name[64];
@@ -193,11 +193,11 @@ static mc_data *as_table(const struct words *w, const char *path)
     return d;
 }
 
-/* Does a table name its classes as the model does?  Numbers would be another class's. */
+/* Does a table or a text name its classes as the model does?  Numbers would be another class's. */
 static bool same_classes(const struct words *w, const mc_data *d, const char *where)
 {
     char name[64];
-    for (int k = 0; k < mc_data_classes(d) && mc_data_column(d, 0); k++) {
+    for (int k = 0; k < mc_data_classes(d) && (mc_data_column(d, 0) || is_text(where)); k++) {
         if (strncmp(word_at(&w->classes, k, name), mc_data_class(d, k), sizeof name - 1) != 0) {
             return complain(
                        "%s: class %d is '%s', but the model's is '%s'; the test set has all of its classes",
@@ -238,9 +238,9 @@ static bool evaluate(struct model *m, const char *place, const struct words *w)
 }
 
 const char predict_options[] =
-    "  FILE          what monochord train saved\n"
+    "  FILE          what monochord train saved, or what monochord build made of it\n"
     "  --data WHERE  the errors on all of its test set\n"
-    "  --csv         answers as a table: the numbers, or the answer and how likely each class is\n"
+    "  --csv         answers as a table: the numbers, or the answer and the probability of each class\n"
     "  --invert      pictures have dark ink on a light ground\n"
     "  PICTURE       PNG, PPM or PGM\n"
     "  TABLE         FILE.csv, FILE.tsv or csv:FILE: an answer for each line\n";
@@ -271,13 +271,17 @@ int command_predict(int argc, char **argv)
         }
     }
     if (good && !(file && (inputs || where))) {
-        good = !(file ? complain("predict: nothing to look at: name pictures, tables, or --data WHERE")
+        good = !(file ? complain("predict: no input is given; name pictures, tables or --data WHERE")
                       : complain_usage("predict"));
     }
-    good = good && (!how.csv || tables == 0 || tables == inputs ||
-                    !complain("predict: --csv: pictures and tables have different columns; one of them"));
-    good = good && train_floats() && checkpoint_model(&m, file, &w);
-    mc_function *f = good && inputs ? mc_net_predictor(m.net) : NULL;
+    good = good &&
+           (!how.csv || tables == 0 || tables == inputs ||
+            !complain("predict: --csv: pictures and tables have different columns; give only one kind"));
+    mc_function *f = NULL;
+    const bool bundle = good && is_bundle(file);
+    good = good && train_floats() &&
+           (bundle ? bundle_model(&m, file, &w, &f) : checkpoint_model(&m, file, &w));
+    f = good && inputs && !f ? mc_net_predictor(m.net) : f;
     if (good && inputs && !f) {
         good = !complain_library("cannot compile the prediction");
     }
@@ -294,8 +298,6 @@ int command_predict(int argc, char **argv)
     good = able && (!where || evaluate(&m, where, &w)) && good;
     mc_function_free(f);
     model_free(&m);
-    text_free(&w.classes);
-    text_free(&w.columns);
-    text_free(&w.data);
+    words_free(&w);
     return !good;
 }

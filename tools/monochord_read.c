@@ -121,7 +121,7 @@ static bool split_statements(struct program *p)
 static bool some_results(const struct program *p)
 {
     return p->outputs.n || p->updates.n ||
-           !complain("%s: nothing to compute: say 'output NAME, ...' or 'update NAME = ...'", p->path);
+           !complain("%s: nothing to compute: write 'output NAME, ...' or 'update NAME = ...'", p->path);
 }
 
 static bool good_graph(const struct program *p)

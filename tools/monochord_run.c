@@ -41,12 +41,12 @@ static bool sizes_of(const struct program *p, int i, const struct options *o, in
             errno = 0;
             dims[k] = strtoll(given, &end, 10);
             if (end == given || errno || dims[k] < 0 || (*end && *end != ',')) {
-                complain("--size %s: '%s' is no list of sizes", p->input[i], given);
+                complain("--size %s: '%s' is not a list of sizes", p->input[i], given);
                 return false;
             }
             given = *end ? end + 1 : end;
         } else if (given && mc_node_dims(x)[k] < 0) {
-            complain("--size %s says %d of the input's %d sizes", p->input[i], k, mc_node_rank(x));
+            complain("--size %s gives %d of the input's %d sizes", p->input[i], k, mc_node_rank(x));
             return false;
         }
     }
@@ -110,7 +110,7 @@ static bool feed_inputs(struct program *p, const struct options *o)
         if (file) {
             p->in[i] = mc_npy_load(file);
         } else if (!o->random) {
-            complain("input '%s' has no value: say --feed random or --feed %s=FILE.npy", p->input[i],
+            complain("input '%s' has no value: use --feed random or --feed %s=FILE.npy", p->input[i],
                      p->input[i]);
             return false;
         } else if (!sizes_of(p, i, o, dims)) {
@@ -320,7 +320,7 @@ static bool whole(const char *option, const char *arg, long *out)
     errno = 0;
     *out = strtol(arg, &end, 10);
     if (*end || end == arg || *out < 1 || errno) {
-        complain("%s: '%s' is no whole number above 0", option, arg);
+        complain("%s: '%s' is not a whole number above 0", option, arg);
         return false;
     }
     return true;
@@ -388,7 +388,7 @@ static bool run(struct program *p, const struct options *o)
 {
     const struct pass *pass = o->pass ? find_pass(o->pass) : NULL;
     if (o->pass && !pass) {
-        complain("there is no pass '%s'; there are formulas, graph, kernels, steps and plan", o->pass);
+        complain("unknown pass '%s'; expected formulas, graph, kernels, steps or plan", o->pass);
         return false;
     }
     if (!read_program(p) || (o->dot && !write_file(p, o->dot, "dot")) ||

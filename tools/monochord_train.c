@@ -49,7 +49,7 @@ static bool stays_in_sight(const struct run *r, const char *augment)
     long shift = at ? strtol(at + strlen("shift="), NULL, 10) : 0;
     for (int k = mc_data_rank(r->train) - 1; k >= 0 && k >= mc_data_rank(r->train) - 2; k--) {
         if (shift > 0 && shift >= mc_data_dims(r->train)[k]) {
-            return complain("shift=%ld moves pictures of %lld out of sight", shift,
+            return complain("shift=%ld is too large for pictures of size %lld", shift,
                             (long long)mc_data_dims(r->train)[k]),
                    false;
         }
@@ -166,7 +166,7 @@ static bool set_up(struct run *r)
         return false;
     }
     if (!r->o.resume && !r->o.anew && access(r->o.save, F_OK) == 0) {
-        return complain("'%s' is there already: --resume goes on from it, --new begins anew", r->o.save),
+        return complain("'%s' already exists: --resume continues from it, --new starts over", r->o.save),
                false;
     }
     if (!model_find(&r->m.text, r->o.model) ||
@@ -187,6 +187,7 @@ static void clean_up(struct run *r)
     mc_batches_free(r->test_batches);
     mc_data_free(r->train);
     mc_data_free(r->held);
+    mc_function_free(r->speak);
     model_free(&r->m);
     snapshot_free(r->last);
     snapshot_free(r->best);
@@ -247,7 +248,8 @@ static void explain(struct run *r, const char *ill)
     const mc_array *x, *t;
     bool good = true;
     complain("%s is not finite in epoch %lld, batch %lld (step %lld)%s", ill, (long long)r->p.epoch + 1,
-             (long long)r->p.batch, (long long)r->p.step, r->kept ? "; the checkpoint is from before" : "");
+             (long long)r->p.batch, (long long)r->p.step,
+             r->kept ? "; the checkpoint was saved before that" : "");
     mc_function_free(r->m.step);
     r->m.step = mc_flag_set("mode", "NANGUARD") == MC_OK ? mc_net_learner(r->m.net) : NULL;
     if (!r->m.step || !snapshot_return(r, r->last) || !begin(r)) {
@@ -262,9 +264,9 @@ static void explain(struct run *r, const char *ill)
         }
     }
     if (good) {
-        complain("taking the same steps again with every result looked at found none that is not finite");
+        complain("the same steps, repeated with every result checked, had only finite results");
     } else {
-        complain("it arose in epoch %lld, batch %lld (step %lld): %s", (long long)r->p.epoch + 1,
+        complain("it first occurred in epoch %lld, batch %lld (step %lld): %s", (long long)r->p.epoch + 1,
                  (long long)r->p.batch, (long long)r->p.step, mc_last_error());
     }
 }
@@ -363,6 +365,9 @@ static enum outcome epoch(struct run *r)
     e.test_loss = f.loss;
     e.test_error = f.error;
     show_epoch(r, &e);
+    if (!show_sample(r)) {
+        return FAILED;
+    }
     remember(r, &e);
     next_epoch(r);
     r->newer = true;
@@ -380,7 +385,7 @@ static enum outcome train(struct run *r)
     r->last = snapshot_params(r);
     while (o == DONE && r->p.epoch < t->epochs) {
         if (t->patience && r->p.best >= 0 && r->p.epoch - 1 - r->p.best >= t->patience) {
-            printf("no better one in %lld epochs\n", (long long)t->patience);
+            printf("no improvement in %lld epochs\n", (long long)t->patience);
             break;
         }
         o = epoch(r);
@@ -427,7 +432,7 @@ int train_and_report(const struct options *o, const char *extra_html)
     if (r.unsaved) {
         good = !complain("the last checkpoint was not saved");
     } else if (end == STOPPED) {
-        printf("\nstopped in epoch %lld, batch %lld; --resume goes on from %s\n", (long long)r.p.epoch + 1,
+        printf("\nstopped in epoch %lld, batch %lld; --resume continues from %s\n", (long long)r.p.epoch + 1,
                (long long)r.p.batch, r.o.save);
     }
     if (end == DONE) {

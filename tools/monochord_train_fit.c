@@ -101,7 +101,7 @@ static void worst(struct text *t, const struct run *r, const struct findings *f)
     text_addf(t,
               "<h2>The largest errors</h2>\n<p class=\"dim small\">The examples of the test set whose <b>");
     html_add(t, mc_data_class(r->held, 0));
-    text_addf(t, "</b> was met worst, by their place in the test set.</p>\n<div class=\"card\"><table "
+    text_addf(t, "</b> was predicted worst, by their index in the test set.</p>\n<div class=\"card\"><table "
                  "class=\"plain\"><tr><th class=\"r\">example</th><th class=\"r\">true</th>"
                  "<th class=\"r\">predicted</th><th class=\"r\">error</th></tr>\n");
     for (int64_t i = 0; i < f->n && i < WORST; i++) {

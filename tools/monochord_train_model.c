@@ -82,12 +82,13 @@ static bool check_shape(struct model *m, const char *name)
         inputs += mc_layer_ninputs(mc_net_layer(m->net, i)) == 0;
     }
     if (inputs != 1 || mc_layer_ninputs(mc_net_layer(m->net, 0)) != 0) {
-        return complain("%s: a model that is trained here begins with its one input", name), false;
+        return complain("%s: a model to train must begin with its only input", name), false;
     }
     if (mc_layer_rank(out) != 2 || mc_layer_dims(out)[1] < 1) {
-        return complain("%s: the last layer gives no row of numbers, one for each class or for each number "
-                        "to learn",
-                        name),
+        return complain(
+                   "%s: the last layer must give a row of numbers, one for each class or for each number "
+                   "to learn",
+                   name),
                false;
     }
     if (mc_layer_dims(out)[0] >= 0 && mc_layer_dims(out)[0] != mc_layer_dims(mc_net_layer(m->net, 0))[0]) {
@@ -97,7 +98,7 @@ static bool check_shape(struct model *m, const char *name)
     }
     for (int k = 0; k < input_rank(m); k++) {
         if (input_dims(m)[k] < 0) {
-            return complain("%s: the input's sizes must be said", name), false;
+            return complain("%s: the sizes of the input must be given", name), false;
         }
     }
     m->classes = (int)mc_layer_dims(out)[1];
@@ -159,9 +160,22 @@ bool is_table(const char *where)
     return ends || strncmp(where, "csv:", 4) == 0 || strstr(where, ".csv:") || strstr(where, ".tsv:");
 }
 
+bool is_text(const char *where)
+{
+    return strncmp(where, "text:", 5) == 0;
+}
+
 char *table_file(const char *where)
 {
     struct text t = { 0 };
+    if (is_text(where)) { /* settings have an equals sign */
+        const char *end = where + strlen(where);
+        for (const char *colon = end; colon > where + 4; colon--) {
+            end = *colon == ':' && memchr(colon, '=', (size_t)(end - colon)) ? colon : end;
+        }
+        text_addf(&t, "%.*s", (int)(end - where - 5), where + 5);
+        return t.s;
+    }
     const char *from = strncmp(where, "csv:", 4) == 0 ? where + 4 : where, *end = strstr(from, ".csv:");
     end = end                     ? end + 4
           : strstr(from, ".tsv:") ? strstr(from, ".tsv:") + 4
@@ -225,7 +239,7 @@ bool model_takes(const struct model *m, const mc_data *d, const int64_t *dims, c
     if (have != want || !(flat || same)) {
         struct text t = { 0 };
         add_dims(&t, mc_data_rank(d), dims);
-        text_addf(&t, ", but the model wants ");
+        text_addf(&t, ", but the model expects ");
         add_dims(&t, input_rank(m), input_dims(m));
         complain("%s: the examples are %s", where, t.s);
         text_free(&t);
@@ -240,14 +254,14 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
         return false;
     }
     if (m->numbers && !mc_data_targets(d)) {
-        return complain("%s: the examples have classes, and the loss %s does not tell classes apart; "
-                        "categorical_crossentropy does",
+        return complain("%s: the examples have classes, but the loss %s is not one of classes; use "
+                        "categorical_crossentropy",
                         where, mc_net_training(m->net)->loss),
                false;
     }
     if (!m->numbers && mc_data_targets(d)) {
-        return complain("%s: the examples have numbers to learn, and the loss %s is one of classes; "
-                        "squared_error is not",
+        return complain("%s: the examples have numbers to learn, but the loss %s is one of classes; use "
+                        "squared_error",
                         where, mc_net_training(m->net)->loss),
                false;
     }
@@ -258,8 +272,8 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
                false;
     }
     if (mc_data_classes(d) > m->classes) {
-        return complain("%s: the examples are of %d classes, but the model tells %d apart", where,
-                        mc_data_classes(d), m->classes),
+        return complain("%s: the examples have %d classes, but the model has %d", where, mc_data_classes(d),
+                        m->classes),
                false;
     }
     return true;

@@ -8,19 +8,22 @@
 
 const char train_options[] =
     "  MODEL            a file with a layer a line, or lenet, mlp, ...: docs/networks.md\n"
-    "  --data WHERE     MNIST, CIFAR, .npz, .safetensors, folders of pictures; digits or digits:N, drawn here (the "
-    "preset)\n"
-    "  --epochs N       instead of what the model says\n"
-    "  --batch N        the same\n"
+    "  --data WHERE     MNIST, CIFAR, .npz, .safetensors, folders of pictures; digits or digits:N, generated (the "
+    "default);\n"
+    "                   text:FILE, the characters of a text: docs/networks.md\n"
+    "  --temperature T  of the text that is written after each epoch where the data is a text; 0: none (0.8)\n"
+    "  --epochs N       the number of epochs, instead of the model's\n"
+    "  --batch N        the batch size, instead of the model's\n"
     "  --line TEXT      one more line for the model: \"rule adam rate=0.001\"\n"
-    "  --seed N         1: of initial values, order and augmentation\n"
-    "  --save FILE      MODEL.npz, or a name that ends in .safetensors: a checkpoint after each epoch, on Ctrl-C, and\n"
-    "  --every SECONDS  60: so often between; 0: after each batch\n"
-    "  --new            begin anew although there is a checkpoint\n"
-    "  --resume         go on from the checkpoint: the same numbers as if it had never stopped\n"
-    "  --report FILE    report.html; none: no report\n"
+    "  --seed N         the seed of initial values, order and augmentation (1)\n"
+    "  --save FILE      the checkpoint, saved after each epoch and on Ctrl-C: MODEL.npz, or a name that ends in "
+    ".safetensors\n"
+    "  --every SECONDS  also save a checkpoint that often; 0: after each batch (60)\n"
+    "  --new            start over although there is a checkpoint\n"
+    "  --resume         continue from the checkpoint, with the same results as without an interruption\n"
+    "  --report FILE    the report; none: no report (report.html)\n"
     "  --curve FILE     the learning curve alone, as SVG\n"
-    "  --quiet          only what goes wrong\n";
+    "  --quiet          print only errors\n";
 
 static bool whole(const char *option, const char *word, long least, long *out)
 {
@@ -28,10 +31,19 @@ static bool whole(const char *option, const char *word, long least, long *out)
     errno = 0;
     *out = word ? strtol(word, &end, 10) : 0;
     if (!word || *end || end == word || errno || *out < least) {
-        return complain("%s wants a whole number from %ld on, not '%s'", option, least, word ? word : ""),
+        return complain("%s needs a whole number of at least %ld, not '%s'", option, least, word ? word : ""),
                false;
     }
     return true;
+}
+
+/* A number from 0. */
+static bool number(const char *option, const char *word, double *out)
+{
+    char *end = NULL;
+    *out = mc_strtod(word, &end);
+    return (end != word && !*end && *out >= 0 && *out < 1e6) ||
+           (complain("%s needs a number of at least 0, not '%s'", option, word), false);
 }
 
 static bool add_line(struct options *o, char *line)
@@ -67,11 +79,13 @@ static char *preset_save(const char *model)
 
 bool options_read(struct options *o, int argc, char **argv)
 {
-    *o = (struct options){ .data = "digits", .report = "report.html", .seed = 1, .seconds = 60 };
+    *o = (struct options){
+        .data = "digits", .report = "report.html", .seed = 1, .seconds = 60, .temperature = 0.8
+    };
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         static const char *const take[] = { "--data", "--epochs", "--batch",  "--line", "--seed",
-                                            "--save", "--every",  "--report", "--curve" };
+                                            "--save", "--every",  "--report", "--curve", "--temperature" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;
@@ -97,6 +111,8 @@ bool options_read(struct options *o, int argc, char **argv)
             ok = whole(a, value, 0, &o->seed);
         } else if (strcmp(a, "--every") == 0) {
             ok = whole(a, value, 0, &o->seconds);
+        } else if (strcmp(a, "--temperature") == 0) {
+            ok = number(a, value, &o->temperature);
         } else if (strcmp(a, "--new") == 0) {
             o->anew = true;
         } else if (strcmp(a, "--resume") == 0) {
@@ -116,7 +132,7 @@ bool options_read(struct options *o, int argc, char **argv)
         return !complain_usage("train");
     }
     if (o->resume && o->anew) {
-        return complain("--resume goes on, --new begins anew: one of them"), false;
+        return complain("--resume and --new are both given; give only one of them"), false;
     }
     if (!o->save) {
         o->save = o->preset = preset_save(o->model);

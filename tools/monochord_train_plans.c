@@ -35,14 +35,14 @@ void plans_add(struct text *t, const mc_function *f)
         return;
     }
     text_addf(
-        t,
-        "<h2>How its convolutions are computed</h2>\n<p class=\"dim small\">The library has many ways to "
-        "compute a convolution, called solvers, and takes the one that it expects or "
-        "has measured to be the fastest here. For each convolution of a training step: the solver, the time "
-        "of one step, its share of the whole step, and how much "
-        "arithmetic that is a second.</p>\n<div class=\"card\"><table "
-        "class=\"plain\"><tr><th>convolution</th><th>solver</th>"
-        "<th class=\"r\">time</th><th class=\"r\">share</th><th class=\"r\">speed</th></tr>\n");
+        t, "<h2>How its convolutions are computed</h2>\n<p class=\"dim small\">The library has many ways to "
+           "compute a convolution, called solvers, and selects the one that it expects or has measured to be "
+           "the "
+           "fastest. For each convolution of a training step: the solver, its time in one step, its share of "
+           "the "
+           "whole step, and its arithmetic in a second.</p>\n<div class=\"card\"><table "
+           "class=\"plain\"><tr><th>convolution</th><th>solver</th><th class=\"r\">time</th><th "
+           "class=\"r\">share</th><th class=\"r\">speed</th></tr>\n");
     for (int i = 0; i < mc_function_nsteps(f); i++) {
         mc_step_info s = mc_function_step(f, i);
         if (is_convolution(&s)) {

@@ -4,6 +4,7 @@
  * Invariant: the page needs nothing but itself; what it draws comes from monochord_train_draw.c and
  * monochord_train_see.c. */
 #include "train.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,12 +92,16 @@ static void tiles(struct text *t, const struct run *r, const struct findings *f)
         tile(t, "of the variance explained (R²)", fit.r2 > -10 ? "%.1f%%" : "none", 100 * fit.r2);
         tile(t, "mean absolute error", "%.4g", fit.mean_error);
     }
+    if (is_text(r->o.data)) {
+        tile(t, "perplexity of a character of the test set", "%.3f", exp(f->loss));
+        tile(t, "bits a character", "%.3f", f->loss / log(2));
+    }
     tile(t, "epochs", "%d", n);
     if (seconds > 0) {
         tile(t, "of training", seconds < 100 ? "%.1f s" : "%.0f s", seconds);
         tile_whole(t, "examples a second", (double)mc_data_count(r->train) * n / seconds);
     }
-    tile_whole(t, "examples to learn from", (double)mc_data_count(r->train));
+    tile_whole(t, "training examples", (double)mc_data_count(r->train));
     tile_whole(t, "parameters", (double)mc_net_count(r->m.net, "trainable"));
     text_addf(t, "</div>\n");
 }
@@ -105,11 +110,11 @@ static void mistakes(struct text *t, const struct run *r, const struct findings 
 {
     text_addf(t, "<h2>The worst mistakes</h2>\n<div class=\"card\">");
     if (f->nworst == 0) {
-        text_addf(t, "<p>There are none: every example of the test set is answered rightly.</p></div>\n");
+        text_addf(t, "<p>There are none: every example of the test set is answered correctly.</p></div>\n");
         return;
     }
-    text_addf(t, "<p class=\"dim small\">What was answered wrongly with the most confidence: the label, and "
-                 "in orange the answer.</p><div class=\"shots\">\n");
+    text_addf(t, "<p class=\"dim small\">The wrong answers with the highest confidence: the label, and in "
+                 "orange the answer.</p><div class=\"shots\">\n");
     for (int i = 0; i < f->nworst; i++) {
         const struct mistake *m = &f->worst[i];
         text_addf(t, "<figure>");
@@ -134,9 +139,9 @@ static void confusion(struct text *t, const struct run *r, const struct findings
     for (int i = 0; i < n * f->classes; i++) {
         most = i / f->classes != i % f->classes && f->confusion[i] > most ? f->confusion[i] : most;
     }
-    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">How many examples "
-                 "of the test set got which answer: a row for each class, a column for each answer. "
-                 "What is right stands on the diagonal.</p><table class=\"mat\"><tr><th></th>");
+    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">The number of "
+                 "examples of the test set by class (rows) and answer (columns). Correct answers are on the "
+                 "diagonal.</p><table class=\"mat\"><tr><th></th>");
     for (int k = 0; k < n; k++) {
         text_addf(t, "<th>");
         html_add(t, mc_data_class(r->held, k));
@@ -176,9 +181,9 @@ static void confusion(struct text *t, const struct run *r, const struct findings
 
 static void layers(struct text *t, const struct run *r)
 {
-    text_addf(t, "<h2>The network</h2>\n<p class=\"dim small\">Its layers, from the input above to the "
-                 "answer below: the name and kind of each, the sizes of what it gives for one example, "
-                 "and how many numbers it learned.</p>\n<div class=\"card\">");
+    text_addf(t, "<h2>The network</h2>\n<p class=\"dim small\">Its layers, from the input at the top to the "
+                 "answer at the bottom: the name and kind of each, the sizes of its result for one example, "
+                 "and the number of its parameters.</p>\n<div class=\"card\">");
     draw_network(t, r);
     text_addf(t, "</div>\n<details><summary>Show the formula of each layer</summary>\n<div "
                  "class=\"card\"><table class=\"plain\"><tr><th>layer</th><th>formula</th></tr>\n");
@@ -249,6 +254,24 @@ static void lead(struct text *t, const struct run *r)
     text_addf(t, "</code>, on %s.</p>\n", mc_flag_get("device"));
 }
 
+/* What the model writes. */
+static bool written(struct text *t, struct run *r)
+{
+    struct text sample = { 0 };
+    const bool good = !is_text(r->o.data) || !(r->o.temperature > 0) || sample_text(r, &sample);
+    if (sample.n) {
+        text_addf(
+            t,
+            "<h2>What it writes</h2>\n<p class=\"dim small\">It has read the characters before a place in "
+            "the test set, and goes on by itself, at temperature %g.</p>\n<div class=\"card\"><pre>",
+            r->o.temperature);
+        html_add(t, sample.s);
+        text_addf(t, "</pre></div>\n");
+    }
+    text_free(&sample);
+    return good;
+}
+
 bool report_write(struct run *r, const struct findings *f, const char *extra_html)
 {
     struct text t = { 0 }, title = { 0 };
@@ -259,6 +282,7 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     if (r->p.nhistory) {
         draw_curves(&t, r);
     }
+    bool wrote = written(&t, r);
     draw_filters(&t, r);
     if (draw_can(r->held)) {
         draw_way(&t, r);
@@ -277,7 +301,7 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
               "training, on one batch. What follows was measured in a few "
               "steps after the training.</p>\n",
               extra_html ? extra_html : "");
-    bool good = step && page_write(r->o.report, step, title.s, t.s);
+    bool good = wrote && step && page_write(r->o.report, step, title.s, t.s);
     if (good && !r->o.quiet) {
         char *full = realpath(r->o.report, NULL);
         printf("the report: %s\n", full ? full : r->o.report);

@@ -96,10 +96,10 @@ bool snapshot_save(const struct run *r, const struct snapshot *s)
     bool ok = mc_archive_save(fresh.s, path, s->n, (const char *const *)s->name,
                               (const mc_array *const *)s->value) == MC_OK;
     if (!ok) {
-        complain("the checkpoint was not saved, the one before it stays: %s", mc_last_error());
+        complain("the checkpoint was not saved; the previous one is kept: %s", mc_last_error());
     } else if (!on_disk(fresh.s) || !take_name(fresh.s, path)) {
         ok = false;
-        complain("the checkpoint was not saved, the one before it stays: '%s': %s", path, strerror(errno));
+        complain("the checkpoint was not saved; the previous one is kept: '%s': %s", path, strerror(errno));
     }
     if (!ok) {
         sweep(fresh.s);
@@ -159,7 +159,7 @@ static bool read_progress(mc_archive *z, struct progress *p, struct text *why)
         p->history = must(malloc((size_t)p->cap * sizeof *p->history));
         memcpy(p->history, h, (size_t)rows * sizeof *p->history);
     } else {
-        text_addf(why, "it does not say how far the run was");
+        text_addf(why, "the record of its progress is damaged");
     }
     free(v);
     free(h);
@@ -202,13 +202,13 @@ static const char *other(const struct run *r, mc_archive *z)
     const char *what = NULL;
     mc_array *seed = mc_archive_load(z, "train/seed");
     if (!array_text(z, "train/model", &model) || !array_text(z, "train/data", &data) || !seed) {
-        what = "is no checkpoint of a training";
+        what = "is not a checkpoint of a training run";
     } else if (!same_lines(model.s, r->m.text.s)) {
-        what = "is of another model, or of other lines";
+        what = "is of another model or of other settings";
     } else if (strcmp(data.s, r->o.data) != 0) {
         what = "was trained on other data";
     } else if ((long)mc_array_get(seed, NULL) != r->o.seed) {
-        what = "was begun with another seed";
+        what = "was trained with another seed";
     }
     mc_array_unref(&seed);
     text_free(&model);
@@ -242,7 +242,7 @@ bool checkpoint_room(const struct options *o)
         struct text path = { 0 };
         text_addf(&path, "%s%s", o->save, names[i]);
         if (is_other_file(path.s, o->resume)) {
-            good = !complain("'%s' is there and is no checkpoint, so it is not replaced: move it away, or "
+            good = !complain("'%s' exists and is not a checkpoint, so it is not replaced: move it away, or "
                              "give the checkpoint another name with --save FILE",
                              path.s);
         }
@@ -338,7 +338,7 @@ bool checkpoint_load(struct run *r)
     bool ok = load_one(r, r->o.save, &why);
     if (!ok && access(old.s, R_OK) == 0 && load_one(r, old.s, &why_old)) {
         ok = true;
-        complain("%s; going on from '%s'", why.s, old.s);
+        complain("%s; continuing from '%s'", why.s, old.s);
     } else if (!ok) {
         complain("cannot resume: %s", why.s);
     }
@@ -369,7 +369,7 @@ bool checkpoint_model(struct model *m, const char *path, struct words *w)
                !array_text(z, "train/data", &w->data) ||
                (mc_archive_has(z, "train/columns") && !array_text(z, "train/columns", &w->columns))) {
         ok = false;
-        complain("'%s' is no checkpoint of a training", path);
+        complain("'%s' is not a checkpoint of a training run", path);
     }
     if (ok && (ok = model_make(m, path, 1, NULL, 0))) {
         struct run r = { .m = *m };
@@ -389,4 +389,16 @@ bool checkpoint_model(struct model *m, const char *path, struct words *w)
     }
     mc_archive_close(z);
     return ok;
+}
+
+bool is_checkpoint(const char *name)
+{
+    return ends_in(name, ".npz") || ends_in(name, ".safetensors");
+}
+
+void words_free(struct words *w)
+{
+    text_free(&w->classes);
+    text_free(&w->columns);
+    text_free(&w->data);
 }

@@ -78,11 +78,11 @@ void draw_filters(struct text *t, const struct run *r)
     bool turned = strcmp(mc_layer_kind(p.layer), "conv") == 0 &&
                   !strstr(mc_layer_text(p.layer, MC_TRAINING), "flip=False");
     text_addf(t,
-              "<h2>What the first layer looks for</h2>\n<div class=\"card\"><p class=\"dim small\">%s of the "
+              "<h2>Filters of the first layer</h2>\n<div class=\"card\"><p class=\"dim small\">%s of the "
               "%lld filters of <code>%s</code>, %lldx%lld each%s.</p><div class=\"filters\">\n",
               n == d[0] ? "All" : "The first", (long long)d[0], p.name, (long long)d[2], (long long)d[3],
               d[1] == 3 ? ", its channels as colours"
-                        : ": orange speaks for ink in that place, blue against it");
+                        : ": orange for positive weights, blue for negative ones");
     for (int64_t k = 0; k < n; k++) {
         float most = 1e-9f;
         for (int64_t i = 0; i < size; i++) {
@@ -153,9 +153,9 @@ void draw_way(struct text *t, const struct run *r)
             result[i] = mc_arg_slot(&got[i]);
         }
         if (mc_call_args(f, 1, &given, n, result) == MC_OK) {
-            text_addf(t, "<h2>One example on its way</h2>\n<div class=\"card\"><p class=\"small dim\">The "
-                         "first example of the test set, and what each layer makes of it.</p>"
-                         "<div class=\"filters\">");
+            text_addf(t, "<h2>One example through the layers</h2>\n<div class=\"card\"><p class=\"small "
+                         "dim\">The first example of the test set, and the result of each layer.</p><div "
+                         "class=\"filters\">");
             draw_example(t, r->held, mc_batches_example(r->test_batches, 0), 84, "");
             text_addf(t, "</div>\n");
             for (int i = 0; i < n; i++) {

@@ -31,6 +31,9 @@ int complain_usage(const char *command);              /* how it is called; retur
 int complain_word(const char *command, const char *word); /* a word that it does not understand; returns 1 */
 void *must(void *p);                                  /* p; without memory the program ends */
 double seconds_now(void);
+bool ends_in(const char *name, const char *end);      /* with something before it */
+/* Numbers of examples, "1,32", at most `most`, each once; false: complained. */
+bool read_batches(const char *command, const char *text, long *batch, int most, int *n);
 
 /* A text that grows. */
 struct text {
@@ -61,13 +64,15 @@ struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds);
 enum { MOST_TURNS = 4 };
 bool time_turns(bool (*once)(void *arg), int n, void *const arg[], double seconds, struct timing t[]);
 
-extern const char run_options[], train_options[], predict_options[];
+extern const char run_options[], train_options[], predict_options[], export_options[], build_options[];
 int command_run(int argc, char **argv);   /* monochord_run.c */
 int command_bench(int argc, char **argv); /* monochord_bench.c */
 int command_demo(int argc, char **argv);  /* monochord_demo.c */
 int command_data(int argc, char **argv);  /* monochord_data.c */
 int command_train(int argc, char **argv); /* monochord_train.c */
 int command_predict(int argc, char **argv); /* monochord_predict.c */
+int command_export(int argc, char **argv);  /* monochord_export.c */
+int command_build(int argc, char **argv);   /* monochord_build.c */
 int wisdom_picture(const char *path);     /* monochord_picture.c */
 
 #endif

@@ -16,6 +16,7 @@ struct options {
     int nlines;
     char *preset;                             /* what save points at where nobody said */
     long seed, seconds;                       /* between two checkpoints */
+    double temperature;                       /* of the text that a model of characters writes; 0: none */
     bool resume, anew, quiet;
 };
 
@@ -56,6 +57,7 @@ struct snapshot {
 struct run {
     struct options o;
     struct model m;
+    mc_function *speak;          /* the predictor that writes text; NULL until needed */
     mc_data *train, *held;       /* what is learned, what is tested with */
     mc_batches *batches, *test_batches;
     struct progress p;
@@ -80,6 +82,7 @@ bool model_find(struct text *out, const char *name);
 bool model_make(struct model *m, const char *name, long seed, const char *const *lines, int nlines);
 /* csv:FILE, or a name that ends in .csv or .tsv, with settings behind it or none */
 bool is_table(const char *where);
+bool is_text(const char *where); /* text:FILE, with settings behind it or none */
 char *table_file(const char *where); /* the file alone; anything else as it is.  To free */
 /* The place of data with what the model's loss tells of it: a table's last column is a label or a number.  To
  * free. */
@@ -118,6 +121,16 @@ struct words { struct text classes, columns, data; };
 bool checkpoint_model(struct model *m, const char *path, struct words *w);
 const char *word_at(const struct text *lines, int k, char out[64]); /* line k; "" where there is none */
 
+/* by the end of the name: .npz or .safetensors */
+bool is_checkpoint(const char *name);
+void words_free(struct words *w);
+
+/* ---- monochord_build.c ---- */
+/* Has the file been made by monochord build? */
+bool is_bundle(const char *path);
+/* The model of a bundle, without its parameters, and its functions; m->test is set. */
+bool bundle_model(struct model *m, const char *path, struct words *w, mc_function **predictor);
+
 /* ---- monochord_train_test.c ---- */
 struct mistake {
     int64_t example;
@@ -149,6 +162,11 @@ void show_curve(const struct run *r);
 void show_confusion(const struct findings *f, const mc_data *d);
 void show_fits(const struct findings *f, const mc_data *d);
 void show_result(const struct findings *f, const struct model *m); /* "error 0.72%, loss 0.0290" */
+
+/* ---- monochord_train_text.c ---- */
+/* Text that the model writes; false: complained. */
+bool sample_text(struct run *r, struct text *out);
+bool show_sample(struct run *r); /* prints it, if the data is a text */
 
 /* ---- monochord_train_draw.c: into a page ---- */
 void draw_curves(struct text *t, const struct run *r);
@@ -182,5 +200,10 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
 /* ---- monochord_train.c ---- */
 bool train_floats(void); /* floatX is float32 unless the user said something; false: complained */
 int train_and_report(const struct options *o, const char *extra_html); /* the exit status */
+
+/* ---- monochord_demo_export.c ---- */
+/* Exports the checkpoint's model, compiles it, and compares it with the library on the data's test set.
+ * False: complained. */
+bool demo_export(const char *checkpoint, const char *data);
 
 #endif

@@ -16,6 +16,12 @@
 #include <pthread.h>
 
 #define NELEM(a) (sizeof(a) / sizeof *(a))
+/* A text of a table that only the library has: libmonochord-run is small. */
+#ifdef MC_RUNTIME
+#define MANUAL(...) NULL
+#else
+#define MANUAL(...) __VA_ARGS__
+#endif
 #define TRY(e)                                                                                     \
     do {                                                                                           \
         mc_status e_ = (e);                                                                        \
@@ -83,12 +89,34 @@ void mc_str_addn(struct mc_str *b, const char *s, size_t n);
 void mc_str_bytes(struct mc_str *b, double bytes); /* "1.5 MiB" */
 void mc_str_addf(struct mc_str *b, const char *fmt, ...) MC_PRINTF(2, 3);
 void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap);
+/* a line of C text: four spaces for each level of depth, the text, a newline */
 void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
 void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
+/* s in one line, at most `columns` wide: control characters and broken UTF-8 become '?' */
+void mc_str_line(struct mc_str *b, const char *s, int columns);
 char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */
 void mc_str_free(struct mc_str *b);
 /* writes to a stream and frees the text; what: for the message */
 mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what);
+
+/* ---- c_text.c: C text that is printed a line at a time ---- */
+struct mc_c_text {
+    struct mc_str *out;
+    int depth; /* of braces: four spaces each */
+};
+void mc_c_line(struct mc_c_text *c, const char *fmt, ...) MC_PRINTF(2, 3);
+void mc_c_open(struct mc_c_text *c, const char *title); /* a block with a comment */
+/* opens a loop of an int64_t over [from, to) */
+void mc_c_loop(struct mc_c_text *c, const char *name, int64_t from, int64_t to);
+void mc_c_close(struct mc_c_text *c, int depth); /* closes braces down to the depth */
+/* Prints a macro that lets threads share the next loop, or the next few that are nested directly:
+ * "PARALLEL(collapse(2) if (WORTH(50000)) CLAUSES)".  work: that of all their iterations, in multiply-adds.
+ * elements: the loop becomes vector code, and is PARALLEL_ELEMENTS.  False: the work is too little, and
+ * nothing is printed.  An exported file has the macros (heavy/portable/threads.h). */
+bool mc_c_parallel(struct mc_c_text *c, bool elements, int loops, double work, const char *clauses);
+struct mc_c_sum { char s[400]; }; /* "i0 * 12 + i1"; of no terms "0" */
+void mc_c_add(struct mc_c_sum *t, const char *name, int64_t factor); /* adds a term; an empty name is 1 */
+void mc_c_real(struct mc_str *out, double v); /* a literal of type double, with all its bits */
 
 /* Bytes of the UTF-8 character at s, which has n of them; 0: none begins here. */
 size_t mc_utf8(const char *s, size_t n);
@@ -183,6 +211,10 @@ struct mc_piece {
 };
 /* writes the pieces one after another */
 mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n);
+/* The bytes of a file as private memory: writing to it does not change the file.  *n is 0 and *data NULL for
+ * an empty file. */
+mc_status mc_file_map(const char *path, char **data, size_t *n);
+void mc_file_unmap(char *data, size_t n);
 /* reads from the current position; path: for messages */
 mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n);
 mc_status mc_fd_write(int fd, const char *path, struct mc_piece p);

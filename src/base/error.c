@@ -10,7 +10,7 @@ enum { TEXT = 2048 };
 static _Thread_local char text[TEXT];
 static _Thread_local mc_status status;
 
-static const char *const names[] = {
+static const char names[][12] = {
     [-MC_OK]          = "ok",
     [-MC_EARG]        = "argument",
     [-MC_ESYNTAX]     = "syntax",

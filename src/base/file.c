@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,6 +74,40 @@ mc_status mc_file_read(const char *path, char **data, size_t *n)
     mc_status s = mc_fd_read(fd, path, data, n);
     close(fd);
     return s;
+}
+
+mc_status mc_file_map(const char *path, char **data, size_t *n)
+{
+    struct stat st;
+    *data = NULL;
+    *n = 0;
+    if (!path) {
+        return mc_fail(MC_EARG, "there is no path of a file to read (NULL)");
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return fail_at("open", path);
+    }
+    mc_status s = MC_OK;
+    if (fstat(fd, &st) < 0) {
+        s = fail_at("read", path);
+    } else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > SIZE_MAX / 2) {
+        s = mc_fail(MC_EFILE, "cannot read '%s': it is no regular file", path);
+    } else if (st.st_size) {
+        void *at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+        s = at == MAP_FAILED ? fail_at("read", path) : MC_OK;
+        *data = s < 0 ? NULL : at;
+        *n = s < 0 ? 0 : (size_t)st.st_size;
+    }
+    close(fd);
+    return s;
+}
+
+void mc_file_unmap(char *data, size_t n)
+{
+    if (data) {
+        munmap(data, n);
+    }
 }
 
 mc_status mc_fd_write(int fd, const char *path, struct mc_piece p)

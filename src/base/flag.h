@@ -5,9 +5,10 @@
 #include "base/base.h"
 
 struct mc_flag_row {
-    const char *name;
+    char name[24], dflt[16]; /* not pointers, which the loader would relocate */
     enum { BOOL, INT, REAL, BYTES, WORD, WORDS, TEXT } kind;
-    const char *dflt, *values, *doc;
+    const char *values;
+    const char *doc;         /* NULL in libmonochord-run */
 };
 extern const struct mc_flag_row mc_flag_rows[MC_NFLAG];
 

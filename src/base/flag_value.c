@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 const struct mc_flag_row mc_flag_rows[MC_NFLAG] = {
-#define FLAG(id, name, kind, dflt, values, doc) [FLAG_##id] = { name, kind, dflt, values, doc },
+#define FLAG(id, name, kind, dflt, values, doc) [FLAG_##id] = { name, dflt, kind, values, MANUAL(doc) },
 #include "base/flags.def"
 #undef FLAG
 };

@@ -327,7 +327,9 @@ mc_status mc_flags_print(FILE *to)
             mc_fprintf(to, "  (default: %s)", r->dflt);
         }
         fputc('\n', to);
-        print_wrapped(to, r->doc, 76);
+        if (r->doc) {
+            print_wrapped(to, r->doc, 76);
+        }
         if (*r->values) {
             mc_fprintf(to, "    %s\n", r->values);
         }

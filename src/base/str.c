@@ -158,3 +158,32 @@ void mc_str_bytes(struct mc_str *b, double bytes)
     }
     mc_str_addf(b, "%.*f %s", u && bytes < 10 ? 1 : 0, bytes, unit[u]);
 }
+
+/* Length in bytes of the UTF-8 character at s; 0: not valid UTF-8, or U+FFFE or U+FFFF, which XML forbids. */
+static size_t shown_utf8(const char *s)
+{
+    const size_t n = mc_utf8(s, strnlen(s, 4));
+    return n == 3 && memcmp(s, "\xef\xbf", 2) == 0 && (unsigned char)s[2] >= 0xbe ? 0 : n;
+}
+
+void mc_str_line(struct mc_str *out, const char *s, int columns)
+{
+    size_t start = out->n, mark = out->n; /* mark: where the last column begins */
+    int n = 0;
+    while (*s) {
+        size_t k = shown_utf8(s);
+        if (n == columns) {
+            if (!out->bad) {
+                out->n = MC_MAX(mark, start);
+                out->s[out->n] = '\0';
+            }
+            mc_str_add(out, "…");
+            return;
+        }
+        mark = out->n;
+        bool odd = k == 0 || (unsigned char)*s < 0x20 || *s == 0x7f;
+        mc_str_addn(out, odd ? (*s == '\n' ? " " : "?") : s, odd ? 1 : k);
+        s += k ? k : 1;
+        n++;
+    }
+}

@@ -127,7 +127,7 @@ static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
         return take_number(f, i, arg);
     }
     if (arg->kind != 0 || !arg->u.array) {
-        return mc_fail(MC_EARG, "%s: input %d ('%s') is no array (NULL)", f->name, i, f->input[i].name);
+        return mc_fail(MC_EARG, "%s: input %d ('%s') is NULL", f->name, i, f->input[i].name);
     }
     return take_array(f, i, arg->u.array);
 }
@@ -173,9 +173,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
         TRY(mc_result_make(f, p, i, i < nout ? &out[i] : NULL));
     }
     TRY(mc_steps_run(f, p));
-    if (f->code->mode == MODE_DEBUG) {
-        TRY(mc_debug_rewrites(f));
-    }
+    TRY(f->code->check_rules ? f->code->check_rules(f) : MC_OK);
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_prepare(f, p, i, i < nout ? &out[i] : NULL));
     }
@@ -195,7 +193,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
 mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, const mc_arg *out)
 {
     if (!f) {
-        return mc_fail(MC_EARG, "call: there is no function");
+        return mc_fail(MC_EARG, "call: the function is NULL");
     }
     const struct mc_program *pr = &f->code->program;
     if (nin > pr->ninput || nout > pr->noutput) {

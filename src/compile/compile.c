@@ -6,12 +6,16 @@
 
 static mc_status find_device(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
+static mc_status simplify_loops(struct compiling *c);
+static mc_status make_branches(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status layout(struct compiling *c);
 static mc_status keep_text(struct compiling *c);
 static mc_status lower(struct compiling *c);
 static mc_status describe(struct compiling *c);
 static mc_status kernels(struct compiling *c);
+static mc_status loops(struct compiling *c);
+static mc_status branches(struct compiling *c);
 static mc_status make_function(struct compiling *c);
 
 static const struct { const char *name; mc_status (*run)(struct compiling *c); } passes[] = {
@@ -23,12 +27,16 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "unused inputs",   mc_spec_unused },
     { "device",          find_device },
     { "copy",            copy_graph },       /* from here on the user's graph is not changed */
+    { "simplify loops",  simplify_loops },
+    { "make branches",   make_branches },
     { "rewrite",         rewrite },
     { "layout",          layout },
     { "text",            keep_text },
     { "lower",           lower },
     { "describe",        describe },
     { "kernels",         kernels },
+    { "loops",           loops },
+    { "branches",        branches },
     { "function",        make_function },
 };
 
@@ -138,6 +146,32 @@ static mc_status copy_graph(struct compiling *c)
 
 /* ---- passes over the results: outputs, then updates ---- */
 
+static mc_status simplify_loops(struct compiling *c)
+{
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    const bool whole = c->mode != MODE_FAST_COMPILE && !mc_stage_off("loops", c->spec->excluding);
+    mc_status s = all ? mc_loops_simplify(c->g, (int)n, all, whole) : MC_EMEMORY;
+    if (s == MC_OK) {
+        mc_spec_put_results(c, all);
+    }
+    mc_free(all);
+    return s;
+}
+
+/* leaves: no ifelse, except in bodies, whose own compiling makes them branches */
+static mc_status make_branches(struct compiling *c)
+{
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    mc_status s = all ? mc_branches_make(c->g, (int)n, all) : MC_EMEMORY;
+    if (s == MC_OK) {
+        mc_spec_put_results(c, all);
+    }
+    mc_free(all);
+    return s;
+}
+
 static mc_status rewrite(struct compiling *c)
 {
     size_t n;
@@ -185,6 +219,7 @@ static mc_status keep_text(struct compiling *c)
     c->code->text = left ? mc_graph_text(c->g, (int)n, all) : NULL;
     mc_status s = c->code->text ? MC_OK : MC_EMEMORY;
     s = s == MC_OK && c->mode == MODE_DEBUG ? mc_debug_widen(c) : s;
+    c->code->check_rules = c->mode == MODE_DEBUG ? mc_debug_rewrites : NULL;
     mc_free(left);
     mc_free(all);
     return s;
@@ -277,6 +312,102 @@ static mc_status kernels(struct compiling *c)
     return note_missing(c);
 }
 
+/* ---- loops and branches ---- */
+
+/* Compiles a body as a function over nodes.  The body itself does not change: the pipeline reads a copy.
+ * *unit NULL: sizes depend on data, and the reference computes the body. */
+static mc_status compile_body(struct compiling *c, const struct mc_body *b, const char *name,
+                              struct mc_code_unit **unit)
+{
+    const struct mc_body *own = mc_body_make(b->graph, b->nin, b->in, b->nout, b->out);
+    if (!own) {
+        return mc_last_status();
+    }
+    const mc_spec spec = { .name = name,
+                           .input = own->in,
+                           .ninput = own->nin,
+                           .output = own->out,
+                           .noutput = own->nout,
+                           .mode = modes[c->mode],
+                           .including = c->spec->including,
+                           .excluding = c->spec->excluding,
+                           .on_unused = "ignore",
+                           .no_default_updates = 1,
+                           .threads = c->spec->threads };
+    mc_status s = mc_rewrite_share(own->graph, c->user); /* the user's rules hold in bodies too */
+    mc_function *f = s == MC_OK ? mc_compile_at(own->graph, &spec, NULL, 0) : NULL;
+    s = f ? MC_OK : mc_last_status();
+    if (f && !f->code->program.dynamic && f->code->backend == c->code->backend) {
+        *unit = f->code;
+        atomic_fetch_add(&f->code->refs, 1);
+    }
+    mc_function_free(f);
+    mc_body_unref(own);
+    mc_here(c->file, c->line);
+    return s;
+}
+
+/* given: the number of inputs that change from step to step */
+static mc_status loop(struct compiling *c, const struct mc_body *b, int given, struct mc_code_unit **unit)
+{
+    bool sizes = false;
+    for (int i = 0; i < given; i++) {
+        sizes |= b->key[i];
+    }
+    return sizes ? MC_OK : compile_body(c, b, "scan", unit);
+}
+
+/* leaves: a code unit for each loop whose body the backend can compile */
+static mc_status loops(struct compiling *c)
+{
+    const struct mc_program *p = &c->code->program;
+    for (size_t i = 0; i < p->step.n && c->code->backend->zero; i++) {
+        const struct mc_step *st = &p->step.at[i];
+        if (st->kind != STEP_HOST || st->node[0]->op->form != FORM_LOOP) {
+            continue;
+        }
+        c->code->loop = c->code->loop ? c->code->loop
+                                      : mc_calloc(p->step.n + 1, sizeof *c->code->loop, "compile");
+        const struct mc_attr *a = st->node[0]->attr;
+        const int given = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
+        TRY(c->code->loop ? loop(c, a[LOOP_BODY].body, given, &c->code->loop[i]) : MC_EMEMORY);
+        if (c->code->loop[i]) {
+            c->code->program.step.at[i].reason = "";
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status branch(struct compiling *c, const struct mc_attr *attr, struct mc_code_unit **unit)
+{
+    TRY(compile_body(c, attr[BRANCH_TRUE].body, "ifelse", &unit[true]));
+    TRY(compile_body(c, attr[BRANCH_FALSE].body, "ifelse", &unit[false]));
+    for (int side = 0; side < 2 && !(unit[0] && unit[1]); side++) { /* both or none */
+        mc_code_unit_unref(unit[side]);
+        unit[side] = NULL;
+    }
+    return MC_OK;
+}
+
+/* leaves: two code units for each branch whose bodies the backend can compile */
+static mc_status branches(struct compiling *c)
+{
+    const struct mc_program *p = &c->code->program;
+    for (size_t i = 0; i < p->step.n && c->code->backend->zero; i++) {
+        const struct mc_step *st = &p->step.at[i];
+        if (st->kind != STEP_HOST || st->node[0]->op->form != FORM_BRANCH) {
+            continue;
+        }
+        c->code->branch = c->code->branch ? c->code->branch
+                                          : mc_calloc(p->step.n + 1, sizeof *c->code->branch, "compile");
+        TRY(c->code->branch ? branch(c, st->node[0]->attr, c->code->branch[i]) : MC_EMEMORY);
+        if (c->code->branch[i][0]) {
+            c->code->program.step.at[i].reason = "";
+        }
+    }
+    return MC_OK;
+}
+
 /* ---- the function ---- */
 
 static mc_status make_function(struct compiling *c)
@@ -346,14 +477,15 @@ static mc_status find_mode(struct compiling *c)
         }
     }
     const char *near = mc_near_miss(word, modes, NELEM(modes));
-    return mc_fail(MC_EARG, "compile: there is no mode '%s'%s%s%s", word,
-                   near ? "; did you mean '" : "; there are FAST_RUN, FAST_COMPILE, DEBUG and NANGUARD",
+    return mc_fail(MC_EARG, "compile: unknown mode '%s'%s%s%s", word,
+                   near ? "; did you mean '" : "; expected FAST_RUN, FAST_COMPILE, DEBUG or NANGUARD",
                    near ? near : "", near ? "'?" : "");
 }
 
 static void let_go(struct compiling *c)
 {
     mc_named_free(c->inputs.at, (int)c->inputs.n);
+    mc_named_free(c->outputs, c->noutputs);
     VEC_FREE(c->in);
     VEC_FREE(c->out);
     VEC_FREE(c->out_name);
@@ -368,7 +500,7 @@ static void let_go(struct compiling *c)
 mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, int line)
 {
     if (!g || !spec) {
-        mc_fail(MC_EARG, "compile: there is no %s", g ? "spec" : "graph");
+        mc_fail(MC_EARG, "compile: the %s is NULL", g ? "spec" : "graph");
         return NULL;
     }
     struct compiling c = { .user = g, .spec = spec, .file = file, .line = line };

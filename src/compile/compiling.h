@@ -9,6 +9,8 @@ struct compiling {
     const struct mc_spec *spec;
     enum mc_mode mode;
     VEC(struct mc_named) inputs;    /* of the text in the spec; then those of its list of nodes */
+    struct mc_named *outputs;       /* of the text in the spec */
+    int noutputs;
     VEC(mc_node *) in, out, update;
     VEC(const char *) out_name;     /* names that the user gave; NULL: none */
     VEC(struct mc_shared *) target;

@@ -61,7 +61,31 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
     f->threads = mc_step_threads(threads);
     f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->borrowed && f->time
+    f->loop = code->loop ? mc_calloc(p->step.n + 1, sizeof *f->loop, "function") : NULL;
+    for (size_t i = 0; f->loop && i < p->step.n; i++) {
+        f->loop[i] = code->loop[i] ? mc_function_new(code->loop[i], "scan", threads, profile) : NULL;
+        if (code->loop[i] && !f->loop[i]) {
+            mc_function_free(f);
+            return NULL;
+        }
+        if (f->loop[i]) {
+            const struct mc_attr *a = p->step.at[i].node[0]->attr;
+            f->loop[i]->is_body = true;
+            f->loop[i]->first_constant = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
+        }
+    }
+    f->branch = code->branch ? mc_calloc(p->step.n + 1, sizeof *f->branch, "function") : NULL;
+    for (size_t i = 0; f->branch && i < p->step.n; i++) {
+        for (int side = 0; side < 2 && code->branch[i][0]; side++) {
+            f->branch[i][side] = mc_function_new(code->branch[i][side], "ifelse", threads, false);
+            if (!f->branch[i][side]) {
+                mc_function_free(f);
+                return NULL;
+            }
+        }
+    }
+    mc_status s = f->name && (f->loop || !code->loop) && (f->branch || !code->branch) && f->input &&
+                          f->output && f->ptr && f->arg && f->result && f->borrowed && f->time
                       ? collect_shared(f)
                       : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
@@ -86,6 +110,17 @@ void mc_code_unit_drop_steps(struct mc_code_unit *u)
     if (u->backend && u->backend->drop_kernels) {
         u->backend->drop_kernels(u);
     }
+    for (int i = 0; u->loop && i < u->nstep; i++) {
+        mc_code_unit_unref(u->loop[i]);
+    }
+    for (int i = 0; u->branch && i < u->nstep; i++) {
+        mc_code_unit_unref(u->branch[i][0]);
+        mc_code_unit_unref(u->branch[i][1]);
+    }
+    mc_free(u->loop);
+    mc_free(u->branch);
+    u->loop = NULL;
+    u->branch = NULL;
     mc_free(u->words);
     mc_free(u->source);
     mc_program_free(&u->program);
@@ -128,6 +163,15 @@ void mc_function_free(mc_function *f)
         mc_shape_plan_free(f, f->plans);
         f->plans = next;
     }
+    for (size_t i = 0; f->loop && i < f->code->program.step.n; i++) {
+        mc_function_free(f->loop[i]);
+    }
+    for (size_t i = 0; f->branch && i < f->code->program.step.n; i++) {
+        mc_function_free(f->branch[i][0]);
+        mc_function_free(f->branch[i][1]);
+    }
+    mc_free(f->loop);
+    mc_free(f->branch);
     for (int i = 0; f->input && i < f->code->program.ninput; i++) {
         mc_free(f->input[i].name);
         mc_array_unref(&f->input[i].dflt);
@@ -161,7 +205,7 @@ void mc_function_free(mc_function *f)
 mc_function *mc_function_copy(mc_function *f, int share_updates)
 {
     if (!f) {
-        mc_fail(MC_EARG, "function_copy: there is no function");
+        mc_fail(MC_EARG, "function_copy: the function is NULL");
         return NULL;
     }
     const struct mc_program *p = &f->code->program;

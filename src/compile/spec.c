@@ -46,7 +46,8 @@ mc_status mc_spec_inputs(struct compiling *c)
     return MC_OK;
 }
 
-static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
+/* name: the one that the spec gives it; NULL: the node's own */
+static mc_status add_output(struct compiling *c, mc_node *n, const char *name, bool borrow)
 {
     if (!n || n->graph != c->user) {
         return mc_fail(MC_EARG, "compile: an output is missing or belongs to another graph");
@@ -58,7 +59,7 @@ static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
     bool stays = n->op->flags & OP_STAYS;
     for (int i = 0; i < n->nout; i++) { /* for a tuple, all of its items */
         if (!VEC_PUSH(c->out, mc_item(n, i)) || !VEC_PUSH(c->borrow, borrow) || !VEC_PUSH(c->stays, stays) ||
-            !VEC_PUSH(c->out_name, mc_item(n, i)->name)) {
+            !VEC_PUSH(c->out_name, name && n->nout == 1 ? name : mc_item(n, i)->name)) {
             return MC_EMEMORY;
         }
     }
@@ -67,15 +68,14 @@ static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
 
 mc_status mc_spec_outputs(struct compiling *c)
 {
-    struct mc_named *v = NULL;
-    int n = 0;
-    mc_status s = c->spec->outputs ? mc_parse_list(c->user, c->spec->outputs, false, &v, &n) : MC_OK;
-    for (int i = 0; i < n && s == MC_OK; i++) {
-        s = add_output(c, v[i].node, v[i].borrow);
+    mc_status s = c->spec->outputs
+                      ? mc_parse_list(c->user, c->spec->outputs, false, &c->outputs, &c->noutputs)
+                      : MC_OK;
+    for (int i = 0; i < c->noutputs && s == MC_OK; i++) {
+        s = add_output(c, c->outputs[i].node, c->outputs[i].name, c->outputs[i].borrow);
     }
-    mc_named_free(v, n);
     for (int i = 0; i < c->spec->noutput && s == MC_OK; i++) {
-        s = add_output(c, c->spec->output[i], false);
+        s = add_output(c, c->spec->output[i], NULL, false);
     }
     return s;
 }
@@ -109,9 +109,10 @@ static mc_status add_update(struct compiling *c, struct mc_shared *t, mc_node *v
     }
     if (value->type.dtype != t->type.dtype) {
         if (mc_is_float(value->type.dtype) && !mc_is_float(t->type.dtype)) {
-            return mc_fail(MC_ETYPE,
-                           "compile: updates: '%s' is %s, its new value %s; cast it if digits may be lost",
-                           t->name, mc_dtype_name(t->type.dtype), mc_dtype_name(value->type.dtype));
+            return mc_fail(
+                MC_ETYPE,
+                "compile: updates: '%s' has dtype %s, its new value %s; cast it if digits may be lost",
+                t->name, mc_dtype_name(t->type.dtype), mc_dtype_name(value->type.dtype));
         }
         value = mc_cast_to(value, t->type.dtype);
     }
@@ -225,7 +226,7 @@ mc_status mc_spec_unused(struct compiling *c)
         known |= strcmp(what, words[i]) == 0;
     }
     if (!known) {
-        return mc_fail(MC_EARG, "compile: on_unused is '%s'; there are raise, warn and ignore", what);
+        return mc_fail(MC_EARG, "compile: on_unused is '%s'; expected raise, warn or ignore", what);
     }
     size_t n, count = 0;
     mc_node **all = mc_spec_results(c, &n), **list = all ? mc_graph_reach((int)n, all, &count) : NULL;

@@ -7,6 +7,7 @@
 #define MC_BACKEND_H
 
 #include "device/device.h"
+#include "device/image.h"
 #include "exec/function.h"
 #include "lower/layout.h"
 
@@ -15,6 +16,13 @@ struct mc_conv_problem;
 struct mc_pool_problem;
 struct mc_norm_problem;
 struct mc_pooled_problem;
+
+/* The steps of a body that do something, and the values that are copied to results after them. */
+struct mc_body_steps {
+    const int *run, *copied;
+    int nrun, ncopied;
+    int64_t times;              /* steps of the loop */
+};
 
 /* Who computes the epilogue of a solver step. */
 enum mc_epilogues {
@@ -96,12 +104,27 @@ struct mc_backend {
     mc_array *(*fetch)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     mc_status (*store)(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
     mc_status (*copy)(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
+    /* Loops.  zero: clears memory of the device; NULL: the reference computes loops, and bodies are not
+     * compiled.  body: prepares the body for its steps, which run as a part of f's call; or NULL */
+    mc_status (*zero)(struct mc_function *f, char *at, size_t bytes);
+    void (*body)(const struct mc_function *f, struct mc_function *body);
+    /* All steps of a loop as one piece of work; or NULL.  resident: can a body's steps be that?  note: the
+     * body's addresses are those of the next step of the loop, and to[] those of the copied results; false:
+     * they move in another way than it can follow.  run_noted: runs the steps that were noted */
+    bool (*resident)(struct mc_function *body, const struct mc_shape_plan *p, const struct mc_body_steps *s);
+    bool (*note)(struct mc_function *body, const struct mc_shape_plan *p, char *const *to);
+    mc_status (*run_noted)(struct mc_function *body, const struct mc_shape_plan *p);
     mc_array *(*copy_on_device)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     /* results. result_make: before the steps, prepares where the result goes. result_take: after them, sets
      * f->result[output] */
     mc_status (*result_make)(struct mc_function *f, const struct mc_shape_plan *p, int output,
                              const mc_arg *out);
     mc_status (*result_take)(struct mc_function *f, const struct mc_shape_plan *p, int output);
+    /* Bundles, for backends whose kernels are compiled from texts at run time; or NULL.  images: adds the
+     * machine code of all kernels that f needs, for architectures in the device's words; NULL: for f's
+     * device.  image_rank: how well the device runs an image for an architecture; 0: not at all */
+    mc_status (*images)(struct mc_function *f, const char *archs, struct mc_images *list);
+    int (*image_rank)(const struct mc_device *d, const char *arch);
     bool (*updated)(const struct mc_shape_plan *p); /* did the steps make the updates already?  NULL: never */
 };
 static inline bool mc_steps_concurrent(const struct mc_function *f)

@@ -40,12 +40,23 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     void *own;                  /* the backend's data */
     struct mc_code *lib[MC_TEXTS]; /* compiled C kernels; all NULL: the reference runs every step */
     mc_kernel_fn **fn, **reduce_fn;  /* its functions, by step */
+    /* compiled forms of users' ops, which came with a bundle; or NULL */
+    struct mc_code *custom;
     char *source, *text;        /* source of the kernels; text of the rewritten graph */
     enum mc_mode mode;
     bool uncompiled;            /* compile nothing: the reference runs every step */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* MODE_DEBUG: float64 twins of inputs and shared variables */
+    /* MODE_DEBUG: compares what rules replaced with the replacements, for the arguments of f; else NULL */
+    mc_status (*check_rules)(const struct mc_function *f);
     struct mc_step_words *words; /* by step */
+    /* by step: the body of a loop; NULL: it has none, or the reference computes it.  Or NULL: no loops */
+    struct mc_code_unit **loop;
+    /* by step: the bodies of a branch, by the condition; as above */
+    struct mc_code_unit *(*branch)[2];
+    int texts;                  /* on a GPU: what its kernels are divided among; 0: not compiled yet */
+    struct mc_images *images;   /* of the bundle that it is from, on a GPU; or NULL */
+    const struct mc_chosen *chosen; /* solvers that a bundle lists, in the program's arena; or NULL */
     char *warning;              /* what slows the function down that could be avoided; NULL: nothing */
     const char **output_name;   /* the user's names of outputs; NULL: none */
     int nstep;
@@ -69,6 +80,7 @@ struct mc_step_plan {
     struct mc_exec *epilogue;     /* a kernel that runs after exec, on a solver's result; or NULL */
     struct mc_heavy *heavy;     /* of a solver step, else NULL */
     double flops, bytes;        /* of the solver and the kernel together; bytes: of the kernel alone */
+    size_t memory;              /* of a loop: bytes that its executor holds beside the function's arena */
     size_t workspace, workspace_at; /* bytes; offset in the arena */
     int64_t space[MC_MAX_RANK]; /* sizes of the kernel's iteration space */
 };
@@ -101,7 +113,12 @@ struct mc_shape_plan {
 };
 struct mc_input_info { char *name; bool has_default; mc_array *dflt; };
 struct mc_output_info { bool borrow, on_device; }; /* on_device: the result stays on the device */
-struct mc_step_time { int64_t calls; double seconds, flops, bytes; };
+struct mc_step_time {
+    int64_t calls, taken[2];    /* taken: of a branch: the calls in which it took each side */
+    double seconds, flops, bytes;
+    int64_t traced_calls;       /* of a step of a body: what the trace has reported already */
+    double traced_seconds;
+};
 
 struct mc_function {
     struct mc_code_unit *code;
@@ -125,12 +142,23 @@ struct mc_function {
     mc_array **borrowed;            /* by output: the view that was lent last */
     int threads;
     void *own;                  /* the backend's data */
+    struct mc_function **loop;  /* by step: the body of a loop; or NULL */
+    bool is_body;               /* it is in such a list, and nobody calls it */
+    const struct mc_shape_plan *body_plan; /* of a body: at the sizes of its last run; or NULL */
+    struct mc_function *(*branch)[2]; /* by step: the bodies of a branch; or NULL */
     bool profile, traced;       /* traced: profiled, and written to the file that the flag `trace` names */
     bool skip_updates;          /* calls of this copy make no updates */
+    int first_constant;         /* of a body: this input, and those behind it, are the same in all steps */
     struct mc_step_time *time;
     int64_t calls, planned;
     double call_seconds, plan_seconds;
 };
+
+/* the newest shape plan; NULL: none yet */
+static inline const struct mc_shape_plan *mc_newest_plan(const struct mc_function *f)
+{
+    return f->is_body ? f->body_plan : f->plans;
+}
 
 /* step_name.c: kept with the code unit; "": there is no such step, or out of memory */
 const char *mc_step_text(const struct mc_code_unit *u, int step);
@@ -139,6 +167,10 @@ const char *mc_step_name(const struct mc_code_unit *u, int step);
 /* does the step have a kernel with a compiled form? */
 bool mc_step_compiled(const struct mc_function *f, int step);
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
+/* watch.c: are the steps timed, or checked by the mode?  Then mc_step_watched runs them; *took: the time of
+ * a profiled step, else 0 */
+bool mc_steps_watched(const struct mc_function *f);
+mc_status mc_step_watched(struct mc_function *f, const struct mc_shape_plan *p, int step, double *took);
 /* Adds the names of the function and the step to the last error; returns s. */
 mc_status mc_step_error(const struct mc_function *f, int step, mc_status s);
 /* number of CPU threads for a step. asked: the number wanted; 0: the flag `threads`, else all */
@@ -157,7 +189,7 @@ mc_array *mc_tolerance_of(const mc_array *a, double tol);
  * NULL: in[i] is exact. value: n's first result. */
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
                        const mc_array *value, double tol);
-/* cpu/custom.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
+/* cpu/custom_run.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
 void mc_custom_install(void);
 /* reference_threads.c: can threads share the work of n?  Then mc_lines_eval computes `out` with that many
  * threads. */

@@ -39,7 +39,7 @@ static mc_array *lookup(const struct table *t, const mc_node *n)
  * no value). */
 static mc_array *array_of(struct table *t, mc_node *n, int depth)
 {
-    mc_array *a = lookup(t, n), *in[8] = { 0 }, *made[16] = { 0 };
+    mc_array *a = lookup(t, n), *in[8] = { 0 }, *made[MC_MOST_RESULTS] = { 0 };
     int v = t->f->code->program.value_of[n->id];
     if (a) {
         return a;
@@ -226,7 +226,8 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     bool direct = st->kind == STEP_HOST && !compare && !f->code->device->space;
     for (int i = st->heavy && st->kernel ? -1 : 0; i < st->nnode && s == MC_OK; i++) {
         mc_node *n = i < 0 ? st->heavy : st->node[i];
-        mc_array **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "reference"), *made[16] = { 0 };
+        mc_array **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "reference"),
+                 *made[MC_MOST_RESULTS] = { 0 };
         bool left_out = compare && has_empty_result(st, p);
         s = in ? MC_OK : MC_EMEMORY;
         for (int k = 0; k < n->nin && s == MC_OK; k++) {

@@ -1,11 +1,14 @@
 /* reference_threads.c: host steps whose lines along an axis are independent; threads share the lines.
  *
+ * The same for ops whose elements along axis 0 are independent.
+ *
  * Invariant: the reference computes each line as a whole, so no bit depends on the number of threads. */
 #include "exec/function.h"
 #include "device/cpu/cpu.h"
 
 enum { MOST_INPUTS = 4, PARTS = 8 }; /* parts of the work for each thread */
-static const double SECONDS = 1e-9;  /* for an element, at least */
+/* for an element, at least; for what OP_ROWS computes, per element of its first input */
+static const double SECONDS = 1e-9, ROW_SECONDS = 1e-8;
 
 struct lines {
     const mc_node *n;
@@ -18,9 +21,12 @@ struct lines {
     char said[300];             /* the failed part's message: errors are per thread */
 };
 
-/* The longest axis other than that of the lines; -1: none has two elements. */
+/* The axis that threads share: the longest one other than that of the lines; -1: none has two elements. */
 static int other_axis(const mc_node *n, const mc_array *x)
 {
+    if (n->op->flags & OP_ROWS) {
+        return x->dims[0] > 1 ? 0 : -1;
+    }
     int64_t line = mc_attr_int(&n->attr[0]);
     int best = -1;
     line += line < 0 ? x->rank : 0;
@@ -62,7 +68,8 @@ static void part(void *arg, int64_t at, int slot)
 
 bool mc_reference_parallel(const mc_node *n, const mc_array *out)
 {
-    return n->op->flags & OP_LINES && n->nout == 1 && n->nin <= MOST_INPUTS && out && other_axis(n, out) >= 0;
+    return n->op->flags & (OP_LINES | OP_ROWS) && n->nout == 1 && n->nin <= MOST_INPUTS && out &&
+           other_axis(n, out) >= 0;
 }
 
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads)
@@ -71,7 +78,9 @@ mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, in
         .n = n, .in = in, .out = out, .axis = other_axis(n, out), .lock = PTHREAD_MUTEX_INITIALIZER
     };
     l.parts = MC_MIN(out->dims[l.axis], (int64_t)threads * PARTS);
-    mc_team_tasks(part, &l, l.parts, threads, threads, (double)mc_array_size(out) * SECONDS);
+    const double seconds = n->op->flags & OP_ROWS ? (double)mc_array_size(in[0]) * ROW_SECONDS
+                                                  : (double)mc_array_size(out) * SECONDS;
+    mc_team_tasks(part, &l, l.parts, threads, threads, seconds);
     pthread_mutex_destroy(&l.lock);
     return l.status < 0 ? mc_fail(l.status, "%s", l.said) : MC_OK;
 }

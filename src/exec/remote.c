@@ -128,18 +128,6 @@ char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan 
     return NULL;
 }
 
-/* below: bytes from the first element down to the lowest address. bytes: of the whole range. */
-static void extent(const struct mc_slot *at, int64_t *below, int64_t *bytes)
-{
-    *below = 0;
-    *bytes = (int64_t)mc_dtypes[at->type.dtype].size;
-    for (int a = 0; a < at->type.rank; a++) {
-        int64_t reach = (at->type.dims[a] - 1) * at->strides[a];
-        *below += reach < 0 ? -reach : 0;
-        *bytes += reach < 0 ? -reach : reach;
-    }
-}
-
 /* Copies a value to a contiguous array on the host or the device. */
 static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to)
 {
@@ -154,16 +142,15 @@ static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int 
     if (mc_slot_contiguous(at)) {
         return mc_remote_get(f, to->data, f->ptr[value], mc_slot_bytes(at));
     }
-    int64_t below, bytes;
-    extent(at, &below, &bytes);
-    char *all = mc_alloc((size_t)bytes, "transfer");
-    mc_status s = all ? mc_remote_get(f, all, f->ptr[value] - below, (size_t)bytes) : MC_EMEMORY;
-    mc_array *view = s == MC_OK
-                         ? mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, all + below, NULL, NULL)
-                         : NULL;
-    s = s < 0 ? s : view ? mc_array_assign(to, view) : mc_last_status();
+    mc_array *view = mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, f->ptr[value], NULL, NULL),
+             *near = NULL;
+    if (view) {
+        view->storage->space = f->code->device->space;
+        near = mc_array_on_host(view);
+    }
+    mc_status s = near ? mc_array_assign(to, near) : mc_last_status();
     mc_array_unref(&view);
-    mc_free(all);
+    mc_array_unref(&near);
     return s;
 }
 

@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 
 /* Whose memory it is.  NONE: not planned yet; TYPE: no memory, only sizes. */
+enum { MC_ALIGNED = 16 };      /* bytes that kernels may read at once */
 enum mc_base { BASE_NONE, BASE_TYPE, BASE_ARENA, BASE_INPUT, BASE_SHARED, BASE_OUTPUT, BASE_FIXED };
 struct mc_slot {
     enum mc_base base;
@@ -13,6 +14,11 @@ struct mc_slot {
     int64_t offset;             /* bytes from the start of that memory */
     mc_array *fixed;            /* BASE_FIXED: a constant or a value computed at plan time */
     bool own;                   /* a view that is stored as a copy */
+    bool loose;                 /* the memory may begin at any element: addresses are not aligned */
+    /* The value is made as a part of value inside - 1, a join, in whose memory it lies from byte `part` on;
+     * 0: it is not. */
+    int inside;
+    int64_t part;
     struct mc_type type;        /* all sizes known */
     int64_t strides[MC_MAX_RANK]; /* bytes */
 };

@@ -46,7 +46,7 @@ static mc_array *perturbed(const mc_array *a, const mc_array *tolerance, double 
 /* The value of n over `in`, with operand `which` replaced by `other`.  NULL: error. */
 static mc_array *eval_with(const mc_node *n, mc_array *const *in, int which, mc_array *other)
 {
-    mc_array *all[8] = { 0 }, *out[16] = { 0 };
+    mc_array *all[8] = { 0 }, *out[MC_MOST_RESULTS] = { 0 };
     memcpy(all, in, (size_t)n->nin * sizeof *all);
     all[which] = other;
     if (other && mc_eval_node(n, all, out) < 0) {
@@ -170,7 +170,7 @@ static bool is_summand(const mc_node *n, int i, const mc_array *a)
 static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
                                  double tol, mc_array *to)
 {
-    mc_array *all[2][8] = { { 0 } }, *out[2][16] = { { 0 } };
+    mc_array *all[2][8] = { { 0 } }, *out[2][MC_MOST_RESULTS] = { { 0 } };
     mc_status s = MC_OK;
     for (int k = 0; k < 2 && s == MC_OK; k++) {
         for (int i = 0; i < n->nin && s == MC_OK; i++) {

@@ -9,8 +9,8 @@ static mc_node *no_gradient(mc_node *n, int wrt)
 {
     struct mc_str text = { 0 };
     mc_node_print(&text, n, 2);
-    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient by its argument %d: %s", n->op->name,
-                              wrt + 1, text.s ? text.s : "");
+    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient with respect to argument %d: %s",
+                              n->op->name, wrt + 1, text.s ? text.s : "");
     mc_str_free(&text);
     return e;
 }
@@ -116,7 +116,7 @@ static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
 static mc_node *by_callback(mc_node *n, int wrt, mc_node *const *g)
 {
     const struct mc_custom *op = n->op->custom;
-    mc_node *out[16], *all[16];
+    mc_node *out[MC_MOST_RESULTS], *all[MC_MOST_RESULTS];
     for (int i = 0; i < n->nout; i++) {
         out[i] = mc_item(n, i);
         all[i] = g[i] || mc_is_error(out[i]) ? g[i] : mc_grad_zeros(out[i]);

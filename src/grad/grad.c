@@ -4,6 +4,7 @@
  * Invariant: a node's inputs have smaller ids, so one sweep over descending ids visits every node after
  * all its users. A gradient has the dtype, rank and size of its node; integers only ever get ZERO. */
 #include "grad/grad.h"
+#include "op/ifelse.h"
 #include <stdlib.h>
 
 struct part {
@@ -19,11 +20,15 @@ struct sweep {
     VEC(struct part) part;  /* by ascending id */
     struct mc_map at;       /* id -> number in part, plus one */
     struct mc_arena memory; /* of the item arrays */
+    struct mc_regions region; /* what only one side of an ifelse needs; of is NULL: there is no ifelse */
 };
+/* EDGE_WANTED: nodes of the edge may be wanted.  KNOWN_ADDS: known gradients are added to those that come
+ * from other known nodes; else they replace them. */
+enum { EDGE_WANTED = 1, KNOWN_ADDS = 2 };
 
 static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad,
-                               int nedge, mc_node *const *edge, int nwrt, mc_node *const *wrt,
-                               bool edge_wanted, mc_node **grad);
+                               int nedge, mc_node *const *edge, int nwrt, mc_node *const *wrt, unsigned how,
+                               mc_node **grad);
 
 static mc_status failure(const mc_graph *g)
 {
@@ -100,16 +105,170 @@ static mc_status propagate_expanded(struct sweep *s, mc_node *n, mc_node *const 
             wrt[nwrt++] = n->in[k];
         }
     }
-    TRY(sweep_through(s->graph, nknown, known, grad, n->nin, n->in, nwrt, wrt, true, sum));
+    TRY(sweep_through(s->graph, nknown, known, grad, n->nin, n->in, nwrt, wrt, EDGE_WANTED, sum));
     for (int k = 0; k < nwrt; k++) {
         TRY(add_to_input(s, wrt[k], sum[k]));
     }
     return MC_OK;
 }
 
+/* ---- choices ---- */
+
+/* What the values on one side of an ifelse are made of: the nodes that its region reads. */
+struct border { VEC(mc_node *) node, open; struct mc_map seen; };
+
+static mc_status visit(struct border *b, mc_node *n)
+{
+    if (mc_map_get(&b->seen, n->id, NULL)) {
+        return MC_OK;
+    }
+    return mc_map_put(&b->seen, n->id, n) && VEC_PUSH(b->open, n) ? MC_OK : MC_EMEMORY;
+}
+
+/* The nodes outside of the region that the values of n with a gradient are made of and that are wanted. */
+static mc_status find_border(const struct sweep *s, const mc_node *n, bool side, mc_node *const *g, bool none,
+                             struct border *b)
+{
+    const uint64_t region = mc_region_of(n->in[0], side);
+    for (int i = 0; i < n->nout; i++) {
+        TRY(g[i] || none ? visit(b, mc_ifelse_value(n, side, i)) : MC_OK);
+    }
+    while (b->open.n) {
+        mc_node *x = b->open.at[--b->open.n];
+        const struct part *p = find(s, x);
+        if (p && s->region.of[x->id] != region) {
+            if (p->wanted && !VEC_PUSH(b->node, x)) {
+                return MC_EMEMORY;
+            }
+            continue;
+        }
+        for (int k = 0; k < x->nin && p; k++) {
+            TRY(visit(b, x->in[k]));
+        }
+    }
+    return MC_OK;
+}
+
+/* The gradients of the border of one side, from those of the values of n.  sum[]: in the border's order */
+static mc_status side_gradients(struct sweep *s, mc_node *n, bool side, mc_node *const *g, struct border *b,
+                                mc_node **sum)
+{
+    mc_node *known[MC_MOST_RESULTS], *grad[MC_MOST_RESULTS];
+    int nknown = 0;
+    for (int i = 0; i < n->nout; i++) {
+        if (g[i]) {
+            known[nknown] = mc_ifelse_value(n, side, i);
+            grad[nknown] = mc_grad_fit(g[i], known[nknown]);
+            nknown++;
+        }
+    }
+    const int count = (int)b->node.n;
+    return sweep_through(s->graph, nknown, known, grad, count, b->node.at, count, b->node.at,
+                         EDGE_WANTED | KNOWN_ADDS, sum);
+}
+
+struct choice_grad { mc_node *of, *side[2]; };
+
+/* Adds ifelse(c, its gradient on the true side, on the other side) to each node; zeros where none is. */
+static mc_status add_choices(struct sweep *s, const mc_node *n, size_t count, struct choice_grad *c)
+{
+    mc_node *value[2][MC_MOST_RESULTS], *of[MC_MOST_RESULTS];
+    int many = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool none = true;
+        for (int side = 0; side < 2; side++) {
+            none &= !c[i].side[side] || c[i].side[side] == ZERO;
+        }
+        if (none) {
+            TRY(c[i].side[0] || c[i].side[1] ? add_to_input(s, c[i].of, ZERO) : MC_OK);
+        }
+        for (int side = 0; side < 2 && !none; side++) {
+            mc_node *one = c[i].side[side];
+            value[side][many] = mc_grad_fit(one && one != ZERO ? one : mc_grad_zeros(c[i].of), c[i].of);
+        }
+        of[many] = c[i].of;
+        many += !none;
+        if (many == MC_MOST_RESULTS || (many && i + 1 == count)) {
+            mc_node *made = mc_ifelse_make(s->graph, n->in[0], many, value[true], value[false], true);
+            for (int k = 0; k < many; k++) {
+                TRY(add_to_input(s, of[k], mc_is_error(made) ? made : mc_item(made, k)));
+            }
+            many = 0;
+        }
+    }
+    return MC_OK;
+}
+
+/* A choice passes its gradient on as a choice: to the nodes that its sides are made of, through each side.
+ * The nodes of a side get no gradient, so that the gradient of the side that is not taken is not computed. */
+static mc_status propagate_choice(struct sweep *s, mc_node *n, mc_node *const *g, bool none)
+{
+    struct border b[2] = { 0 };
+    mc_node **sum[2] = { NULL };
+    VEC(struct choice_grad) all = { 0 };
+    struct mc_map at = { 0 };
+    mc_status st = MC_OK;
+    for (int side = 1; side >= 0 && st == MC_OK; side--) {
+        st = find_border(s, n, side, g, none, &b[side]);
+        sum[side] = mc_calloc(b[side].node.n + 1, sizeof *sum[side], "grad");
+        st = st < 0       ? st
+             : !sum[side] ? MC_EMEMORY
+             : none       ? MC_OK
+                          : side_gradients(s, n, side, g, &b[side], sum[side]);
+        for (size_t i = 0; i < b[side].node.n && st == MC_OK; i++) {
+            mc_node *x = b[side].node.at[i];
+            size_t k = (size_t)(uintptr_t)mc_map_get(&at, x->id, NULL);
+            if (!k) {
+                const bool good = VEC_PUSH(all, ((struct choice_grad){ .of = x })) &&
+                                  mc_map_put(&at, x->id, (void *)(uintptr_t)all.n);
+                st = good ? MC_OK : MC_EMEMORY;
+                k = all.n;
+            }
+            if (st == MC_OK) {
+                all.at[k - 1].side[side] = none ? ZERO : sum[side][i];
+            }
+        }
+    }
+    st = st < 0 ? st : add_choices(s, n, all.n, all.at);
+    for (int side = 0; side < 2; side++) {
+        VEC_FREE(b[side].node);
+        VEC_FREE(b[side].open);
+        mc_map_free(&b[side].seen);
+        mc_free(sum[side]);
+    }
+    VEC_FREE(all);
+    mc_map_free(&at);
+    return st;
+}
+
+/* Finds the regions of all choices that are swept. */
+static mc_status find_regions(struct sweep *s, int nknown, mc_node *const *known, int nedge,
+                              mc_node *const *edge, int nwrt, mc_node *const *wrt)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->part.n; i++) {
+        any |= s->part.at[i].node->op->form == FORM_IFELSE && !s->part.at[i].edge;
+    }
+    const int nfixed = nknown + nedge + nwrt;
+    mc_node **list = any ? mc_alloc((s->part.n + (size_t)nfixed + 1) * sizeof *list, "grad") : NULL;
+    if (!list) {
+        return any ? MC_EMEMORY : MC_OK;
+    }
+    mc_node **fixed = list + s->part.n;
+    for (size_t i = 0; i < s->part.n; i++) {
+        list[i] = s->part.at[i].node;
+    }
+    for (int i = 0; i < nfixed; i++) {
+        fixed[i] = i < nknown ? known[i] : i < nknown + nedge ? edge[i - nknown] : wrt[i - nknown - nedge];
+    }
+    mc_status st = mc_regions_find(&s->region, s->part.n, list, nfixed, fixed);
+    mc_free(list);
+    return st;
+}
+
 static mc_status propagate(struct sweep *s, struct part *p)
 {
-    mc_node *n = p->node, *g[16] = { 0 };
+    mc_node *n = p->node, *g[MC_MOST_RESULTS] = { 0 };
     bool none = true, expand = n->op->formula && !n->op->grad;
     s->graph->label = n->label; /* label of the expansion of n */
     if (n->op->flags & OP_LEAF) {
@@ -122,6 +281,9 @@ static mc_status propagate(struct sweep *s, struct part *p)
         mc_node *one = p->item ? p->item[i] : i == 0 ? p->grad : NULL;
         g[i] = one == ZERO ? NULL : one;
         none &= !g[i];
+    }
+    if (n->op->form == FORM_IFELSE) {
+        return propagate_choice(s, n, g, none);
     }
     if (expand && !none) {
         TRY(propagate_expanded(s, n, g));
@@ -179,7 +341,7 @@ static mc_status mark_reachable(struct sweep *s, int n, mc_node *const *from, in
     return ok ? MC_OK : MC_EMEMORY;
 }
 
-static void mark_wanted(struct sweep *s, int nwrt, mc_node *const *wrt, bool edge_wanted)
+static void mark_wanted(struct sweep *s, int nwrt, mc_node *const *wrt, unsigned how)
 {
     for (int i = 0; i < nwrt; i++) {
         struct part *p = find(s, wrt[i]);
@@ -192,26 +354,28 @@ static void mark_wanted(struct sweep *s, int nwrt, mc_node *const *wrt, bool edg
         for (int k = 0; !p->edge && !p->wanted && k < p->node->nin; k++) {
             p->wanted = find(s, p->node->in[k])->wanted;
         }
-        p->wanted &= !p->edge || edge_wanted;
+        p->wanted &= !p->edge || how & EDGE_WANTED;
     }
 }
 
 /* Computes grad[i] of wrt[i] from the gradients of the known nodes: NULL if disconnected, ZERO if zero. */
 static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad,
-                               int nedge, mc_node *const *edge, int nwrt, mc_node *const *wrt,
-                               bool edge_wanted, mc_node **grad)
+                               int nedge, mc_node *const *edge, int nwrt, mc_node *const *wrt, unsigned how,
+                               mc_node **grad)
 {
     struct sweep s = { .graph = g };
     const struct mc_label *label = g->label;
     mc_status st = mark_reachable(&s, nknown, known, nedge, edge);
     if (st == MC_OK) {
-        mark_wanted(&s, nwrt, wrt, edge_wanted);
+        mark_wanted(&s, nwrt, wrt, how);
+        st = find_regions(&s, nknown, known, nedge, edge, nwrt, wrt);
     }
     for (int i = 0; st == MC_OK && i < nknown; i++) {
         struct part *p = find(&s, known[i]);
-        st = p->given ? collect(&p->grad, known_grad[i]) : MC_OK;
-        p->grad = p->given ? p->grad : known_grad[i];
-        p->given = true;
+        const bool adds = p->given || how & KNOWN_ADDS;
+        st = adds ? collect(&p->grad, known_grad[i]) : MC_OK;
+        p->grad = adds ? p->grad : known_grad[i];
+        p->given = !(how & KNOWN_ADDS);
     }
     for (size_t i = s.part.n; st == MC_OK && i-- > 0;) {
         struct part *p = &s.part.at[i];
@@ -227,6 +391,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
     VEC_FREE(s.part);
     mc_map_free(&s.at);
     mc_arena_free(&s.memory);
+    mc_regions_free(&s.region);
     return st;
 }
 
@@ -300,7 +465,7 @@ static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const
         return lost ? MC_EMEMORY : MC_OK;
     }
     mc_status s = sweep_through(g, 1, &known, &known_grad, spec->nconstant, spec->consider_constant, n, wrt,
-                                false, plain);
+                                0, plain);
     for (int i = 0; i < n && s == MC_OK; i++) {
         grad[i] = grad[i] || !plain[i] ? grad[i] : ZERO;
     }
@@ -313,7 +478,7 @@ mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *co
     mc_node *zero = mc_grad_zeros(c); /* not ZERO, for which no op's gradient is called */
     return mc_is_error(zero) ? failure(c->graph)
                              : sweep_through(c->graph, 1, &c, &zero, spec->nconstant, spec->consider_constant,
-                                             n, wrt, false, link);
+                                             n, wrt, 0, link);
 }
 
 /* A single known node is swept from its stable form. With several, one may be part of another, so they are
@@ -323,7 +488,7 @@ static mc_status sweep_all(mc_graph *g, int nknown, mc_node **known, mc_node **k
 {
     mc_node *plain = known[0];
     TRY(nknown == 1 ? mc_grad_stable(g, n, wrt, spec, &known[0]) : MC_OK);
-    TRY(sweep_through(g, nknown, known, known_grad, spec->nconstant, spec->consider_constant, n, wrt, false,
+    TRY(sweep_through(g, nknown, known, known_grad, spec->nconstant, spec->consider_constant, n, wrt, 0,
                       grad));
     return known[0] == plain ? MC_OK : connect(g, plain, known_grad[0], spec, n, wrt, grad);
 }
@@ -386,7 +551,7 @@ mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **out, con
     if (g) {
         g->label = NULL; /* gradients have labels of their own */
     }
-    mc_status s = g ? grads(g, cost, n, wrt, out, spec) : mc_fail(MC_EARG, "grad: there is no node");
+    mc_status s = g ? grads(g, cost, n, wrt, out, spec) : mc_fail(MC_EARG, "grad: the cost is NULL");
     if (g) {
         g->label = label;
     }

@@ -112,7 +112,8 @@ static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, m
     const mc_array *to = op->typing == TYPE_POWER && !mc_is_float(*d) ? in[1]->value : NULL;
     for (int64_t i = 0; to && mc_dtypes[to->dtype].kind == KIND_INT && i < mc_array_size(to); i++) {
         if (mc_load_i64(to->dtype, to->data + i * (int64_t)mc_dtypes[to->dtype].size) < 0) {
-            return mc_fail(MC_ETYPE, "%s: an integer to a negative power is no integer; cast %s to a float",
+            return mc_fail(MC_ETYPE,
+                           "%s: an integer to a negative power is not an integer; cast %s to a float",
                            op->name, mc_dtype_name(*d));
         }
     }

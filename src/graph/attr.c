@@ -6,7 +6,7 @@
 static const struct { const char *name; enum mc_attr_kind kind; } kinds[] = {
     { "int", ATTR_INT }, { "bool", ATTR_BOOL }, { "real", ATTR_REAL }, { "dtype", ATTR_DTYPE },
     { "text", ATTR_TEXT }, { "ints", ATTR_INTS }, { "axes", ATTR_AXES },
-    { "border", ATTR_BORDER },
+    { "border", ATTR_BORDER }, { "body", ATTR_BODY },
 };
 
 static const char *skip(const char *s)

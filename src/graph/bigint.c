@@ -276,11 +276,10 @@ enum whole_result mc_bigint_op(const char *op, const struct whole *a, const stru
         if (makes[i].make == power && b->neg) {
             return WHOLE_NOT; /* a real number */
         }
-        *fault = (makes[i].make == floored || makes[i].make == modulo) && !b->n
-                     ? "a whole number is divided by 0"
-                     : NULL;
+        *fault = (makes[i].make == floored || makes[i].make == modulo) && !b->n ? "integer division by 0"
+                                                                                : NULL;
         if (!*fault && !makes[i].make(a, b, out)) {
-            *fault = "this whole number has more than 1024 bits";
+            *fault = "the integer has more than 1024 bits";
         }
         return *fault ? WHOLE_FAULT : WHOLE_MADE;
     }

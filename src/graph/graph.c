@@ -40,6 +40,10 @@ void mc_graph_free(mc_graph *g)
     VEC_FREE(g->shareds);
     VEC_FREE(g->custom);
     VEC_FREE(g->defaults);
+    for (size_t i = 0; i < g->bodies.n; i++) {
+        mc_body_unref(g->bodies.at[i]);
+    }
+    VEC_FREE(g->bodies);
     mc_map_free(&g->sent);
     mc_map_free(&g->taken);
     mc_free(g->cons.slot);
@@ -48,6 +52,15 @@ void mc_graph_free(mc_graph *g)
     mc_free(g->message);
     mc_arena_free(&g->arena);
     mc_free(g);
+}
+
+void mc_body_unref(const struct mc_body *b)
+{
+    struct mc_body *own = (struct mc_body *)b;
+    if (own && atomic_fetch_sub(&own->refs, 1) == 1) {
+        mc_graph_free(own->graph);
+        mc_free(own);
+    }
 }
 
 void *mc_graph_keep(mc_graph *g, size_t n)

@@ -19,6 +19,9 @@ struct mc_type {
 struct mc_type mc_type_make(mc_dtype d, int rank, const int64_t *dims); /* dims NULL: unknown */
 bool mc_type_equal(const struct mc_type *a, const struct mc_type *b);
 void mc_type_text(struct mc_str *out, const struct mc_type *t);          /* "float32[?, 784]" */
+/* the error "WHAT NUMBER is TYPE WHEN and TYPE WHEN" */
+mc_status mc_types_differ(mc_status s, const char *what, int number, const struct mc_type *a,
+                          const char *when_a, const struct mc_type *b, const char *when_b);
 
 /* ---- attributes: constant arguments of an op ---- */
 enum mc_attr_kind {
@@ -27,7 +30,8 @@ enum mc_attr_kind {
     ATTR_INT, ATTR_BOOL, ATTR_REAL, ATTR_DTYPE, ATTR_TEXT,
     ATTR_INTS,     /* a list */
     ATTR_AXES,     /* None (all), one axis or a list; normalised to sorted non-negative by infer helpers */
-    ATTR_BORDER    /* a word, a number, a list, or a list of pairs, which is kept flat */
+    ATTR_BORDER,   /* a word, a number, a list, or a list of pairs, which is kept flat */
+    ATTR_BODY      /* the body of a loop, as text; mc_node_make finds the body */
 };
 struct mc_attr {
     enum mc_attr_kind kind;
@@ -36,6 +40,7 @@ struct mc_attr {
     int64_t *ints;
     double real;
     const char *text;
+    const struct mc_body *body; /* BODY: what the text says; the graph holds a reference */
 };
 bool mc_attr_equal(const struct mc_attr *a, const struct mc_attr *b);
 struct mc_param {          /* one parameter of an op, from its signature */
@@ -92,7 +97,10 @@ enum {
     OP_HAS_LOG    = 1 << 26,
     /* probabilities: the gradient with respect to the input is a multiple of the result */
     OP_DISTRIBUTION = 1 << 27,
-    OP_SIGN       = 1 << 28  /* -1, 0 or 1; NaN where input 0 is NaN */
+    OP_SIGN       = 1 << 28, /* -1, 0 or 1; NaN where input 0 is NaN */
+    /* element i of the result along axis 0 depends only on element i of each input; each takes long to
+     * compute */
+    OP_ROWS       = 1 << 29
 };
 /* How a reduction combines the elements; REDUCE_NONE for other ops. */
 enum mc_reduction {
@@ -116,7 +124,10 @@ enum mc_op_form {
     FORM_UNBROADCAST,      /* x, whose axes of size 1 no longer broadcast */
     FORM_FORWARD,          /* x, with another gradient */
     FORM_SIZE, FORM_SHAPE, FORM_ALLOC, FORM_ARANGE,
-    FORM_CHECK             /* x; an error if an index is out of range */
+    FORM_CHECK,            /* x; an error if an index is out of range */
+    FORM_LOOP,             /* attribute 0 is a body, which is computed again and again */
+    FORM_IFELSE,           /* input 0 chooses between the first and the second half of the others */
+    FORM_BRANCH            /* attributes 0 and 1 are bodies, one of which is computed, as input 0 says */
 };
 enum mc_typing {           /* the result dtype of a scalar op, from the dtypes of its inputs */
     TYPE_SAME,             /* promote */
@@ -129,6 +140,16 @@ enum mc_typing {           /* the result dtype of a scalar op, from the dtypes o
     TYPE_BITS,             /* integers and bool only */
     TYPE_INT64
 };
+enum { MC_MOST_RESULTS = 64 };  /* of one node */
+/* BUILT(row): a row whose op is built of others when a graph is made.  No program has such an op, and
+ * libmonochord-run has no such rows. */
+#ifdef MC_RUNTIME
+#define BUILT(...)
+enum { MC_MOST_DX = 2 };
+#else
+#define BUILT(...) __VA_ARGS__,
+enum { MC_MOST_DX = 4 };
+#endif
 /* The arguments of an op while its type is inferred: when the node is made (sizes may be -1, values of
  * constants only) and again when a shape is planned (all sizes known, values that host code needs). */
 struct mc_infer {
@@ -140,7 +161,7 @@ struct mc_infer {
     mc_node *const *node;           /* the input nodes; NULL when planning */
     const struct mc_attr *attr;
     int nout;                       /* set by infer if it differs from op->nout */
-    struct mc_type out[16];
+    struct mc_type out[MC_MOST_RESULTS];
 };
 struct mc_op {
     const char *name;
@@ -152,28 +173,11 @@ struct mc_op {
     enum mc_solvers solvers;
     int nout;                       /* number of results; if several, the node is a tuple of items */
     mc_status (*infer)(struct mc_infer *in);
-    /* The size of one axis of a result as a node over the inputs' sizes; NULL: not known. */
-    mc_node *(*size)(mc_node *n, int item, int axis);
     /* The reference.  in[]: any strides; out[]: of the inferred type, in C order. */
     mc_status (*eval)(const mc_node *n, mc_array *const *in, mc_array *const *out);
-    /* d cost / d input `wrt`, given g[i] = d cost / d result i (NULL: none).  Returns NULL if
-     * disconnected. */
-    mc_node *(*grad)(mc_node *n, int wrt, mc_node *const *g);
-    /* the same as formulas over the parameter names, y and g; used if grad is NULL */
-    const char *dx[4];
-    const char *formula;            /* the definition of a formula op, over the parameter names */
-    /* Builds the result from other ops; no node of this op is made.  in[i] is NULL for an optional input that
-     * is not given. */
-    mc_node *(*build)(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr);
-    const char *doc;
-    /* such as "x = [1, 2]; sum(x)", for docs/api; NULL: src/inspect/pages.c finds one */
-    const char *example;
     /* scalar ops only */
     enum mc_typing typing;
     int arity;                      /* > 0: a scalar op */
-    /* C expression over a, b, c for floats, and for integers (NULL: the same) */
-    const char *code, *icode;
-    double lo, hi;                  /* the interval that tests draw from */
     /* Prints the op's own notation, such as x[1:2].  If it is NULL or returns false (then it has printed
      * nothing), name(args) is printed. */
     bool (*print)(struct mc_str *out, const mc_node *n,
@@ -186,6 +190,31 @@ struct mc_op {
     unsigned shape_args;
     /* bit i: input i has no gradient (custom and structured ops without grad) */
     unsigned char disconnected;
+#ifdef MC_RUNTIME
+    /* What only the making and compiling of a graph reads.  libmonochord-run does neither: there these share
+     * one place, and nothing that a row names is linked but the last. */
+    union {
+#endif
+    /* scalar ops: C expression over a, b, c for floats, and for integers (NULL: the same) */
+    const char *code, *icode;
+    double lo, hi;                  /* the interval that tests draw from */
+    /* The size of one axis of a result as a node over the inputs' sizes; NULL: not known. */
+    mc_node *(*size)(mc_node *n, int item, int axis);
+    /* d cost / d input `wrt`, given g[i] = d cost / d result i (NULL: none).  Returns NULL if
+     * disconnected. */
+    mc_node *(*grad)(mc_node *n, int wrt, mc_node *const *g);
+    /* the same as formulas over the parameter names, y and g; used if grad is NULL */
+    const char *dx[MC_MOST_DX];
+    const char *formula;            /* the definition of a formula op, over the parameter names */
+    /* Builds the result from other ops; no node of this op is made.  in[i] is NULL for an optional input that
+     * is not given. */
+    mc_node *(*build)(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr);
+    const char *doc;
+    /* such as "x = [1, 2]; sum(x)", for docs/api; NULL: src/inspect/pages.c finds one */
+    const char *example;
+#ifdef MC_RUNTIME
+    };
+#endif
 };
 /* What a graph knows of the layers above it.  It is given when the graph is made. */
 struct mc_language {
@@ -195,10 +224,15 @@ struct mc_language {
     mc_node *(*expand)(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                        const struct mc_attr *attr);
     void (*forget)(struct mc_op *op);                /* drops one reference to a user's op */
-    /* for grad, Lop and Rop in formulas; all NULL: these words are errors in formulas of this graph */
+    mc_status (*share)(mc_graph *to, const mc_graph *from); /* adds the users' ops of another graph */
+    /* a loop as one node; kept: by state, are its values at every step a result?  NULL: all */
+    mc_node *(*scan)(mc_graph *g, const mc_scan_spec *spec, const bool *kept);
+    const struct mc_body *(*read_body)(const mc_graph *of, const char *text); /* parse_body.c */
+    /* for the words grad, Lop, Rop, jacobian and hessian in formulas; all NULL: there they are errors */
     mc_status (*grads)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
     mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval),
         *(*Rop)(mc_node *f, mc_node *wrt, mc_node *eval);
+    mc_node *(*jacobian)(mc_node *y, mc_node *x), *(*hessian)(mc_node *cost, mc_node *x);
 };
 mc_status mc_signature_parse(const char *params, struct mc_arena *a, struct mc_signature *out);
 
@@ -254,6 +288,7 @@ struct mc_graph {
     VEC(struct mc_shared *) shareds;
     VEC(struct mc_op *) custom;
     VEC(struct mc_default_update) defaults;
+    VEC(const struct mc_body *) bodies; /* of its loops */
     /* adjoints that were derived before (src/grad), so that another gradient of the same cost is cheap */
     struct mc_map sent;
     /* by a gradient's id: what it is the gradient of (src/grad/second_order.c) */
@@ -293,6 +328,7 @@ mc_node *mc_node_like(mc_node *like, double v);
 mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s);
 /* an input without a name, as a placeholder */
 mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);
+bool mc_node_can_be_called(const char *name);        /* is the name allowed? */
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
 static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
 /* Does each element of the result depend on one element of each input? */
@@ -389,6 +425,68 @@ const struct mc_label *mc_label_gradient(const mc_node *n, int wrt);
 /* Gives the label to all nodes with id >= first that have none: nodes made in place of another one inherit
  * its label. */
 void mc_label_since(mc_graph *g, size_t first, const struct mc_label *label);
+/* body.c: the body of a loop or a branch: nodes of a graph of its own, from inputs to results.  It is closed:
+ * its leaves are its inputs and constants.  Equal texts are equal bodies.  It never changes, and it is
+ * counted: each graph with a node over it holds a reference. */
+struct mc_body {
+    _Atomic int refs;
+    mc_graph *graph;
+    int nin, nout;
+    mc_node **in, **out;
+    bool *key;             /* by input: its value determines sizes in the body */
+    const char *text;      /* declarations of the inputs, statements, and "yield" with the results */
+};
+/* Copies what is between the nodes in[], which become the inputs, and out[].  Every leaf but constants must
+ * be among the inputs.  The caller owns the reference; NULL: error. */
+const struct mc_body *mc_body_make(mc_graph *from, int nin, mc_node *const *in, int nout,
+                                   mc_node *const *out);
+/* Takes the graph, which has no leaves but in[] and constants, and makes a body of it.  text: the body's. */
+const struct mc_body *mc_body_of(mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
+                                 const char *text);
+void mc_body_unref(const struct mc_body *b);
+/* the name of input i, which is that of the node that it stands for; NULL: that had none */
+const char *mc_body_name(const struct mc_body *b, int i);
+/* parse_scan.c: elements and states at several steps.  Names a node for messages and the bodies of loops, if
+ * it has no name; formulas do not know the name. */
+void mc_node_call(mc_node *n, const char *name);
+/* x; an error if it has fewer than `least` elements.  name: of the sequence or state, for messages */
+mc_node *mc_tap_checked(mc_node *x, const char *name, bool state, int least);
+/* the elements that steps read at `tap`, where first and last are the least and the greatest of the taps */
+mc_node *mc_tap_slice(mc_node *checked, int tap, int first, int last);
+/* of a block of `depth` initial values, the one `back` steps before the first step */
+mc_node *mc_tap_initial(mc_node *checked, int depth, int back);
+/* Copies nodes of another graph: from[i] becomes to[i], what out[] needs is copied.  Replaces out[]. */
+mc_status mc_graph_copy(mc_graph *to, int n, mc_node *const *from, mc_node *const *into, int nout,
+                        mc_node **out);
+/* A loop's attributes: its body and the meaning of the body's inputs and results (src/op/scan.c). */
+enum { LOOP_BODY, LOOP_SEQUENCES, LOOP_STATES, LOOP_KEPT, LOOP_UNTIL, LOOP_TRUNCATE, MC_LOOP_ATTRS };
+/* Attributes of ifelse and of a branch (src/op/ifelse.c); *_RAGGED: the sizes of the results depend on the
+ * condition. */
+enum { IFELSE_RAGGED };
+enum { BRANCH_TRUE, BRANCH_FALSE, BRANCH_VALUES, BRANCH_RAGGED, MC_BRANCH_ATTRS };
+/* parse_body.c: as mc_body_make, from text; ops that are not in the table are those of the graph */
+const struct mc_body *mc_body_read(const mc_graph *of, const char *text);
+/* print.c: the text of a body */
+char *mc_body_text(const struct mc_body *b);
+/* How many bodies has a node of the op?  They are its first attributes. */
+static inline int mc_bodies_of(const struct mc_op *op)
+{
+    return op->form == FORM_LOOP ? 1 : op->form == FORM_BRANCH ? 2 : 0;
+}
+/* Does the value of input i determine sizes of the result? */
+static inline bool mc_is_shape_arg(const mc_node *n, int i)
+{
+    if (n->op->form == FORM_LOOP) {
+        return i == 0 || n->attr[LOOP_BODY].body->key[i - 1];
+    }
+    if (n->op->form == FORM_IFELSE || n->op->form == FORM_BRANCH) {
+        const bool branch = n->op->form == FORM_BRANCH;
+        const struct mc_attr *a = n->attr;
+        return i == 0 ? a[branch ? BRANCH_RAGGED : IFELSE_RAGGED].ints[0] != 0
+                      : branch && (a[BRANCH_TRUE].body->key[i - 1] || a[BRANCH_FALSE].body->key[i - 1]);
+    }
+    return (i < 31 && n->op->shape_args >> i & 1) || (n->op->shape_args >> 31 && i >= 1);
+}
 /* replace.c: copies of the nodes of out, with from[i] replaced by to[i] */
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout,
                            mc_node **out);

@@ -74,7 +74,7 @@ static mc_node *mask_indices(mc_node *mask, mc_node *x, int axis)
         int64_t have = mask->type.dims[k], want = x->type.dims[axis + k];
         known &= have >= 0 && want >= 0;
         if (have >= 0 && want >= 0 && have != want) {
-            return mc_node_fail(x->graph, MC_ESHAPE, "a mask of size %lld for axis %d, which has size %lld",
+            return mc_node_fail(x->graph, MC_ESHAPE, "the mask has size %lld, but axis %d has size %lld",
                                 (long long)have, axis + k, (long long)want);
         }
         in[1 + k] = mc_size_of(x, axis + k);
@@ -217,9 +217,10 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
         advanced |= item[i].kind == V_NODE && item[i].node && item[i].node->type.rank > 0;
     }
     if (dots > 1 || used > x->type.rank) {
-        return mc_node_fail(
-            g, MC_ESHAPE, dots > 1 ? "an index can have only one ..." : "%d indices for a tensor of rank %d",
-            used, x->type.rank);
+        return mc_node_fail(g, MC_ESHAPE,
+                            dots > 1 ? "an index can have only one ..."
+                                     : "too many indices: %d for a tensor of rank %d",
+                            used, x->type.rank);
     }
     for (int i = 0; i <= n && !p->failed; i++) {
         bool fill = (i < n && item[i].kind == V_ELLIPSIS) || (i == n && !dots);
@@ -290,7 +291,8 @@ static mc_node *shuffled_back(mc_node *region, mc_node *y)
     int64_t back[MC_MAX_RANK], pad[MC_MAX_RANK];
     const int rank = region->type.rank, less = rank - y->type.rank;
     if (less < 0) {
-        return mc_node_fail(g, MC_ESHAPE, "a value of rank %d for a region of rank %d", y->type.rank, rank);
+        return mc_node_fail(g, MC_ESHAPE, "the value has rank %d, but the region has rank %d", y->type.rank,
+                            rank);
     }
     for (int i = 0; i < rank; i++) {
         pad[i] = MC_MAX(i - less, -1);
@@ -371,32 +373,14 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     return update_of(part->indexed, region, y, set);
 }
 
-mc_node *mc_index(mc_node *x, const char *index, ...)
-{
-    struct mc_str text = { 0 };
-    va_list ap;
-    if (!x || !index || mc_is_error(x)) {
-        return x && !index ? mc_node_fail(x->graph, MC_EARG, "index: there is no text") : x;
-    }
-    mc_str_add(&text, "x_[");
-    va_start(ap, index);
-    mc_str_addv(&text, index, ap);
-    va_end(ap);
-    mc_str_add(&text, "]");
-    mc_node *y = text.bad ? mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error())
-                          : mc_expr(x->graph, text.s, (struct mc_bind[]){ { "x_", x, NULL } }, 1);
-    mc_str_free(&text);
-    return y;
-}
-
 static mc_node *update(mc_node *region, mc_node *y, bool set)
 {
     mc_graph *g = mc_graph_of(2, (mc_node *[]){ region, y });
     if (g && (!region || !y || region->graph != y->graph)) {
         return mc_node_fail(g, MC_EARG, "%s: %s", set ? "set_subtensor" : "inc_subtensor",
-                            !region ? "there is no region"
-                            : !y    ? "there is no value"
-                                    : "region and value belong to two graphs");
+                            !region ? "the region is NULL"
+                            : !y    ? "the value is NULL"
+                                    : "region and value belong to different graphs");
     }
     return g ? mc_index_update(region, y, set) : NULL;
 }

@@ -50,7 +50,7 @@ static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtyp
                         const int64_t *dims)
 {
     if ((unsigned)d >= MC_NDTYPE) {
-        mc_node_fail(g, MC_ETYPE, "%s %s: there is no dtype number %d", what, name, (int)d);
+        mc_node_fail(g, MC_ETYPE, "%s %s: %d is not a dtype", what, name, (int)d);
         return false;
     }
     if (rank < 0 || rank > MC_MAX_RANK) {
@@ -70,22 +70,22 @@ static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtyp
 /* Why s is not allowed as a name; NULL: it is.  A word of the text form would hide itself in printed text. */
 static const char *name_fault(const char *s)
 {
-    static const char *const words[] = { "True", "False", "None", "newaxis", "inf", "nan", "pi", "and", "or", "not", "input",
-                                         "shared", "borrow", "floatX" };
+    static const char words[][8] = { "True", "False", "None", "newaxis", "inf", "nan", "pi", "and", "or",
+                                     "not", "input", "shared", "borrow", "floatX" };
     mc_dtype d;
     if (!s || !*s ||
         strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(s) ||
         (*s >= '0' && *s <= '9')) {
-        return "is not a name";
+        return "is not a valid name";
     }
     for (size_t i = 0; i < NELEM(words); i++) {
         if (strcmp(s, words[i]) == 0) {
-            return "is a word of the text form, not a name";
+            return "is a reserved word of the text form";
         }
     }
     for (d = 0; d < MC_NDTYPE; d++) {
         if (strcmp(s, mc_dtype_name(d)) == 0) {
-            return "is a dtype, not a name";
+            return "is the name of a dtype";
         }
     }
     return NULL;
@@ -103,7 +103,7 @@ mc_node *mc_input_sized(mc_graph *g, const char *name, mc_dtype d, int rank, con
         return g->error;
     }
     if (mc_dict_get(&g->names, name)) {
-        return mc_node_fail(g, MC_EARG, "input: the name '%s' is taken", name);
+        return mc_node_fail(g, MC_EARG, "input: the name '%s' is already in use", name);
     }
     struct mc_node n = { .op = &mc_op_input, .type = mc_type_make(d, rank, dims) };
     mc_node *made = mc_node_leaf(g, n);
@@ -121,7 +121,7 @@ mc_node *mc_constant(mc_graph *g, const mc_array *value)
         return NULL;
     }
     if (!value) {
-        return mc_node_fail(g, MC_EARG, "constant: there is no array (NULL)");
+        return mc_node_fail(g, MC_EARG, "constant: the array is NULL");
     }
     return mc_node_const(g, mc_array_copy(value), false);
 }
@@ -143,6 +143,11 @@ mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t)
     return mc_node_leaf(g, n);
 }
 
+bool mc_node_can_be_called(const char *name)
+{
+    return !name_fault(name);
+}
+
 mc_node *mc_name(mc_node *n, const char *name)
 {
     if (!n || mc_is_error(n)) {
@@ -155,7 +160,7 @@ mc_node *mc_name(mc_node *n, const char *name)
     mc_node *old = mc_dict_get(&g->names, name);
     if (old && old != n && (old->op == &mc_op_input || old->op == &mc_op_shared) &&
         strcmp(old->name, name) == 0) {
-        return mc_node_fail(g, MC_EARG, "the name '%s' is taken by %s", name,
+        return mc_node_fail(g, MC_EARG, "the name '%s' is already in use by %s", name,
                             old->op == &mc_op_input ? "an input" : "a shared variable");
     }
     if (!n->name && !(n->name = mc_arena_str(&g->arena, name, strlen(name)))) {

@@ -107,7 +107,7 @@ void mc_parse_next(struct parser *p)
             i += s[i] == '\\' && s[i + 1] ? 2 : 1;
         }
         if (s[i] != quote) {
-            mc_parse_fail(p, from, "this string does not end");
+            mc_parse_fail(p, from, "the string has no closing quote");
             return;
         }
         i++;
@@ -202,7 +202,7 @@ struct val mc_parse_number(struct parser *p)
     char word[64];
     struct tok t = p->tok;
     if (t.n >= sizeof word) {
-        mc_parse_fail(p, t.at, "this number is too long");
+        mc_parse_fail(p, t.at, "the number is too long");
         return v;
     }
     memcpy(word, p->text + t.at, t.n);

@@ -202,14 +202,15 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
             type[i] = in[i]->type;
             value[i] = in[i]->value;
         }
-        *q = (struct mc_infer){ .op = op,
-                                .graph = g,
-                                .nin = nin,
-                                .in = type,
-                                .value = value,
-                                .node = in,
-                                .attr = attr,
-                                .nout = op->nout };
+        q->op = op; /* field by field: clearing all of out takes longer than most infer functions */
+        q->graph = g;
+        q->nin = nin;
+        q->in = type;
+        q->value = value;
+        q->node = in;
+        q->attr = attr;
+        q->nout = op->nout;
+        memset(q->out, 0, (size_t)MC_MAX(op->nout, 1) * sizeof *q->out);
         s = op->infer(q);
     }
     if (type != on_stack) {
@@ -221,16 +222,59 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
     return s;
 }
 
+/* Finds the body that an attribute says in the graph, or reads it from the text.  false: error */
+static bool attach_body(mc_graph *g, struct mc_attr *attr)
+{
+    for (size_t i = 0; i < g->bodies.n; i++) {
+        const struct mc_body *b = g->bodies.at[i];
+        if (b == attr->body || (attr->text && strcmp(b->text, attr->text) == 0)) {
+            attr->body = b;
+            attr->text = b->text;
+            return true;
+        }
+    }
+    if (!attr->body && !attr->text) {
+        mc_fail(MC_EARG, "a loop or a branch needs a body");
+        return false;
+    }
+    const struct mc_body *b = attr->body ? attr->body : g->language->read_body(g, attr->text);
+    if (!b) {
+        return false;
+    }
+    if (attr->body) {
+        atomic_fetch_add(&((struct mc_body *)b)->refs, 1);
+    }
+    if (!VEC_PUSH(g->bodies, b)) {
+        mc_body_unref(b);
+        return false;
+    }
+    attr->body = b;
+    attr->text = b->text;
+    return true;
+}
+
 mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                       const struct mc_attr *attr)
 {
-    struct mc_infer q = { 0 };
+    struct mc_infer q;
     if (!op) {
         return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
     }
     for (int i = 0; i < nin; i++) {
         if (mc_is_error(in[i])) {
             return g->error;
+        }
+    }
+    enum { MOST_ATTRS = MC_MAX((int)MC_LOOP_ATTRS, (int)MC_BRANCH_ATTRS) };
+    struct mc_attr own[MOST_ATTRS];
+    const int nbody = mc_bodies_of(op);
+    if (nbody) {
+        memcpy(own, attr, (size_t)op->sig->nattr * sizeof *own);
+        attr = own;
+    }
+    for (int i = 0; i < nbody; i++) { /* the first attributes */
+        if (!attach_body(g, &own[i])) {
+            return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
         }
     }
     if (infer_types(g, op, nin, in, attr, &q) < 0) {

@@ -116,7 +116,7 @@ static struct val parse_unary(struct parser *p)
     size_t at = p->tok.at;
     struct val v;
     if (++p->depth > DEEPEST) {
-        mc_parse_fail(p, at, "this formula is nested more than %d deep", DEEPEST);
+        mc_parse_fail(p, at, "the formula is nested more than %d levels deep", DEEPEST);
     }
     if (mc_parse_take(p, "+")) {
         v = parse_unary(p);
@@ -180,7 +180,7 @@ static struct val parse_level(struct parser *p, int level)
     size_t at = p->tok.at;
     struct val v;
     if (++p->depth > DEEPEST) {
-        mc_parse_fail(p, at, "this formula is nested more than %d deep", DEEPEST);
+        mc_parse_fail(p, at, "the formula is nested more than %d levels deep", DEEPEST);
     }
     if (level <= 3 && mc_parse_word(p, "not")) {
         mc_parse_next(p);

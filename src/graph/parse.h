@@ -90,6 +90,9 @@ const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* us
 /* parse_initial.c: parses the text after "shared name type =".  Returns the value, and in *rule the text that
  * is printed; NULL: the parse failed. */
 mc_array *mc_parse_initial(struct parser *p, const char *name, const struct mc_type *t, char **rule);
+/* parse_scan.c: after "scan(" and its like */
+bool mc_parse_is_loop(const char *name);
+struct val mc_parse_scan(struct parser *p, const char *word, size_t at);
 /* primary.c */
 struct val mc_parse_primary(struct parser *p);
 /* parse.c */

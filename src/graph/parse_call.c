@@ -53,7 +53,7 @@ static bool has_gradients(struct parser *p, size_t at)
 static struct val call_grad(struct parser *p, struct args *a, size_t at)
 {
     if (a->n != 2 || !has_gradients(p, at)) {
-        mc_parse_fail(p, at, "grad takes a cost and the variables to differentiate by");
+        mc_parse_fail(p, at, "grad takes a cost and the variables to differentiate with respect to");
         return mc_val_of(p->g->error, at);
     }
     mc_node *cost = mc_val_node(p, &a->value[0]);
@@ -87,8 +87,10 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
 {
     mc_node *in[3] = { NULL };
     if (a->n != 3) {
-        mc_parse_fail(p, at, "%s takes f, the variable to differentiate by, and a vector of the shape of %s",
-                      left ? "Lop" : "Rop", left ? "f" : "the variable");
+        mc_parse_fail(
+            p, at,
+            "%s takes f, the variable to differentiate with respect to, and a vector of the shape of %s",
+            left ? "Lop" : "Rop", left ? "f" : "the variable");
     }
     for (int i = 0; i < 3 && !p->failed; i++) {
         in[i] = mc_val_node(p, &a->value[i]);
@@ -100,6 +102,36 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
     return mc_val_made(p, (left ? p->g->language->Lop : p->g->language->Rop)(in[0], in[1], in[2]), at);
 }
 
+/* jacobian(y, x), hessian(cost, x): x may be a list. */
+static struct val call_jacobian(struct parser *p, struct args *a, size_t at, bool hessian)
+{
+    if (a->n != 2 || !has_gradients(p, at)) {
+        mc_parse_fail(p, at, "%s takes %s and the variables to differentiate with respect to",
+                      hessian ? "hessian" : "jacobian", hessian ? "a cost" : "what is differentiated");
+        return mc_val_of(p->g->error, at);
+    }
+    mc_node *y = mc_val_node(p, &a->value[0]);
+    const struct val *by = &a->value[1];
+    const bool list = by->kind == V_LIST;
+    const int n = list ? by->n : 1;
+    struct val *one = mc_arena_alloc(&p->g->arena, (size_t)n * sizeof *one + 1);
+    if (!one) {
+        mc_parse_memory(p);
+        return mc_val_of(p->g->error, at);
+    }
+    for (int i = 0; i < n; i++) {
+        mc_node *x = mc_val_node(p, list ? &by->item[i] : by);
+        p->location.at = at;
+        if (p->failed) {
+            return mc_val_of(p->g->error, at);
+        }
+        one[i] = mc_val_made(p, (hessian ? p->g->language->hessian : p->g->language->jacobian)(y, x), at);
+    }
+    struct val all = mc_val_list(p, one, n, at);
+    all.several = true;
+    return list ? all : one[0];
+}
+
 /* tuple(a, b): the printed form of a formula with several results */
 static struct val call_tuple(struct parser *p, struct args *a, size_t at)
 {
@@ -108,7 +140,7 @@ static struct val call_tuple(struct parser *p, struct args *a, size_t at)
         in[i] = mc_val_node(p, &a->value[i]);
     }
     if (a->n < 2) {
-        mc_parse_fail(p, at, "a tuple has two values or more");
+        mc_parse_fail(p, at, "a tuple must have at least two values");
     }
     p->location.at = at;
     return p->failed ? mc_val_of(p->g->error, at)
@@ -125,6 +157,31 @@ static struct val call_update(struct parser *p, struct args *a, size_t at, bool 
     }
     p->location.at = at;
     return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_index_update(x, y, set), at);
+}
+
+/* ifelse(c, [a, b], [d, e]): the sides may be lists */
+static struct val call_ifelse(struct parser *p, struct args *a, size_t at)
+{
+    const bool both = a->n == 3 && !a->name[0] && !a->name[1] && !a->name[2];
+    const struct val *yes = &a->value[1], *no = &a->value[2];
+    if (!both || yes->kind != V_LIST || no->kind != V_LIST || yes->n != no->n || !yes->n) {
+        mc_parse_fail(p, at, "ifelse takes a condition and two values, or two lists of the same length");
+        return mc_val_of(p->g->error, at);
+    }
+    const int n = 1 + 2 * yes->n;
+    mc_node **in = mc_arena_alloc(&p->g->arena, (size_t)n * sizeof *in);
+    if (!in) {
+        mc_parse_memory(p);
+        return mc_val_of(p->g->error, at);
+    }
+    for (int i = 0; i < n; i++) {
+        in[i] = mc_val_node(p, i == 0        ? &a->value[0]
+                               : i <= yes->n ? &yes->item[i - 1]
+                                             : &no->item[i - 1 - yes->n]);
+    }
+    p->location.at = at;
+    return p->failed ? mc_val_of(p->g->error, at)
+                     : mc_val_made(p, mc_apply(p->g, mc_op_named(p->g, "ifelse_list"), n, in, NULL), at);
 }
 
 /* array(dtype, [2, 3], "hex digits"): the printed form of a large constant */
@@ -357,6 +414,8 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
         v = call_grad(p, a, at);
     } else if (strcmp(name, "Lop") == 0 || strcmp(name, "Rop") == 0) {
         v = call_product(p, a, at, name[0] == 'L');
+    } else if (strcmp(name, "jacobian") == 0 || strcmp(name, "hessian") == 0) {
+        v = call_jacobian(p, a, at, name[0] == 'h');
     } else if (strcmp(name, "set_subtensor") == 0 || strcmp(name, "inc_subtensor") == 0) {
         v = call_update(p, a, at, name[0] == 's');
     } else if (strcmp(name, "array") == 0) {
@@ -366,6 +425,9 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
     } else if (strcmp(name, "item") == 0 && a->n == 2 && a->value[0].kind == V_NODE &&
                a->value[1].kind == V_INT) {
         v = mc_val_made(p, mc_item(a->value[0].node, (int)a->value[1].i), at);
+    } else if (strcmp(name, "ifelse") == 0 && a->n > 1 &&
+               (a->value[1].kind == V_LIST || (a->n > 2 && a->value[2].kind == V_LIST))) {
+        v = call_ifelse(p, a, at);
     } else if (op) {
         v = call_op(p, op, a, at);
     } else {

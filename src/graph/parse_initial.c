@@ -49,7 +49,7 @@ static mc_array *number(struct parser *p, const char *name, const struct mc_type
         mc_parse_fail(p, at, "the initial value of %s must be a number, or a rule such as normal(std=0.02)",
                       name);
     } else if (!p->failed && !holds(t->dtype, &v)) {
-        mc_parse_refuse(p, at, MC_ETYPE, "%s holds %s, which has no such number", name,
+        mc_parse_refuse(p, at, MC_ETYPE, "%s has dtype %s, which cannot represent this number", name,
                         mc_dtype_name(t->dtype));
     }
     if (p->failed) {
@@ -148,7 +148,7 @@ static int which_setting(struct parser *p, const struct reading *q, int *next)
         ++*next;
     }
     if (!r->setting[*next].name) {
-        mc_parse_fail(p, t.at, "%s has no more settings", r->name);
+        mc_parse_fail(p, t.at, "%s: too many settings", r->name);
         return -2;
     }
     return *next;
@@ -176,7 +176,7 @@ static void read_setting(struct parser *p, struct reading *q, int i)
         q->seed = v.i;
         q->seeded = v.kind == V_INT && v.i >= 0;
         if (!q->seeded) {
-            mc_parse_fail(p, at, "%s: seed must be a whole number from 0 on", r->name);
+            mc_parse_fail(p, at, "%s: seed must be a nonnegative whole number", r->name);
         }
         return;
     }

@@ -210,7 +210,7 @@ mc_node *mc_val_node(struct parser *p, const struct val *v)
     default: break;
     }
     if (!n) {
-        mc_parse_fail(p, v->at, "a tensor is needed here");
+        mc_parse_fail(p, v->at, "expected a tensor");
         return p->g->error;
     }
     if (mc_is_error(n)) {

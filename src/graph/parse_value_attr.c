@@ -5,7 +5,7 @@
 static const char *const kind_says[] = {
     [ATTR_INT] = "a whole number", [ATTR_BOOL] = "True or False", [ATTR_REAL] = "a number", [ATTR_DTYPE] = "a dtype",
     [ATTR_TEXT] = "a string", [ATTR_INTS] = "a list of whole numbers", [ATTR_AXES] = "None, an axis or a list of axes",
-    [ATTR_BORDER] = "a word, a number, a list of numbers or a list of pairs",
+    [ATTR_BORDER] = "a word, a number, a list of numbers or a list of pairs", [ATTR_BODY] = "the text of a body",
 };
 
 static bool as_int(const struct val *v, int64_t *out)
@@ -109,7 +109,7 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
                         : v->kind == V_REAL || v->kind == V_WIDE ? v->real
                                                                  : (double)v->i;
         }
-    } else if (param->kind == ATTR_TEXT ||
+    } else if (param->kind == ATTR_TEXT || param->kind == ATTR_BODY ||
                (param->kind == ATTR_BORDER && (v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text)))) {
         ok = v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text);
         out->text = ok ? (v->kind == V_TEXT ? v->text : v->attr->text) : NULL;

@@ -1,6 +1,7 @@
 /* picture.c: selects the nodes of a picture and makes their texts; prints Graphviz.
  *
- * Invariant: nodes are in the order of ids, so every arrow points from an earlier node to a later one. */
+ * Invariant: nodes are in the order of ids, so every arrow points from an earlier node to a later one.  The
+ * body of a loop is a picture of its own. */
 #include "graph/picture.h"
 
 const char *const mc_role_name[MC_NROLE] = { "op", "input", "shared", "constant", "output" };
@@ -15,13 +16,6 @@ enum { HEAD_COLUMNS = 30, TIP_COLUMNS = 400, TIP_DEPTH = 4, FEW_ELEMENTS = 8 };
 
 /* ---- texts ---- */
 
-/* Length in bytes of the UTF-8 character at s; 0: not valid UTF-8, or U+FFFE or U+FFFF, which XML forbids. */
-static size_t utf8(const char *s)
-{
-    const size_t n = mc_utf8(s, strnlen(s, 4));
-    return n == 3 && memcmp(s, "\xef\xbf", 2) == 0 && (unsigned char)s[2] >= 0xbe ? 0 : n;
-}
-
 int mc_text_columns(const char *s)
 {
     int n = 0;
@@ -29,28 +23,6 @@ int mc_text_columns(const char *s)
         n += ((unsigned char)*s & 0xc0) != 0x80;
     }
     return n;
-}
-
-void mc_str_line(struct mc_str *out, const char *s, int columns)
-{
-    size_t start = out->n, mark = out->n; /* mark: where the last column begins */
-    int n = 0;
-    while (*s) {
-        size_t k = utf8(s);
-        if (n == columns) {
-            if (!out->bad) {
-                out->n = MC_MAX(mark, start);
-                out->s[out->n] = '\0';
-            }
-            mc_str_add(out, "…");
-            return;
-        }
-        mark = out->n;
-        bool odd = k == 0 || (unsigned char)*s < 0x20 || *s == 0x7f;
-        mc_str_addn(out, odd ? (*s == '\n' ? " " : "?") : s, odd ? 1 : k);
-        s += k ? k : 1;
-        n++;
-    }
 }
 
 static char *line(struct mc_arena *a, struct mc_str *text, int columns)
@@ -77,6 +49,9 @@ static void op_text(struct mc_str *out, const mc_node *n)
             continue;
         }
         const struct mc_attr *a = &n->attr[k++], *d = &p->dflt;
+        if (n->op->form == FORM_LOOP) { /* its picture shows what they say */
+            continue;
+        }
         bool same = p->optional && a->none == d->none && a->n == d->n && !(a->real < d->real) &&
                     !(a->real > d->real) &&
                     (!a->n || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
@@ -119,13 +94,18 @@ static mc_status describe(struct mc_picture *p, struct mc_pictured *to, int nout
     struct mc_str head = { 0 }, sub = { 0 }, type = { 0 }, tip = { 0 };
     to->role = role_of(n, nout, outputs);
     output_text(&head, n, nout, outputs, says);
-    if (!head.n && n->name &&
+    const bool result = head.n > 0;
+    if (!result && n->name &&
         /* the name may since belong to another node */
         (!n->nin || mc_dict_get(&n->graph->names, n->name) == n)) {
         mc_str_add(&head, n->name);
     }
     bool named = head.n > 0;
-    if (to->role == ROLE_CONSTANT && !named) {
+    const char *below = says && says->sub ? says->sub[n->id] : NULL;
+    if (below) {
+        mc_str_add(&sub, result && n->name ? n->name : "");
+        mc_str_addf(&sub, "%s%s", sub.n ? ", " : "", below);
+    } else if (to->role == ROLE_CONSTANT && !named) {
         mc_node_print(&head, n, 1);
     } else {
         op_text(named ? &sub : &head, n);
@@ -145,6 +125,54 @@ static mc_status describe(struct mc_picture *p, struct mc_pictured *to, int nout
     to->tip = line(&p->arena, &tip, TIP_COLUMNS);
     to->badge = says && says->badge && says->badge[n->id] ? says->badge[n->id] : "";
     return to->head && to->sub && to->type && to->tip ? MC_OK : MC_EMEMORY;
+}
+
+/* ---- bodies ---- */
+
+static mc_status make(struct mc_picture *p, int n, mc_node *const *outputs,
+                      const struct mc_picture_says *says, int nested);
+
+static const char *word(struct mc_arena *a, const char *before, const mc_node *x, int number)
+{
+    struct mc_str text = { 0 };
+    mc_str_add(&text, before);
+    if (x) {
+        mc_node_print(&text, x, 1);
+    } else if (number) {
+        mc_str_addf(&text, "%d", number);
+    }
+    return line(a, &text, HEAD_COLUMNS);
+}
+
+/* The picture of the body of loop n: below its inputs what they are outside, on its outputs what they are to
+ * the loop. */
+static mc_status add_body(struct mc_picture *p, const mc_node *n, const struct mc_picture_body *given,
+                          int nested, struct mc_picture **made)
+{
+    const struct mc_body *b = n->attr[LOOP_BODY].body;
+    const struct mc_picture_body own = { .nin = b->nin, .nout = b->nout, .in = b->in, .out = b->out };
+    const struct mc_picture_body *body = given ? given : &own;
+    const int nsequence = (int)n->attr[LOOP_SEQUENCES].ints[0], nstate = (int)n->attr[LOOP_STATES].ints[0],
+              until = n->attr[LOOP_UNTIL].ints[0] != 0;
+    mc_graph *g = mc_graph_of(body->nout, body->out);
+    const char **sub = g ? mc_arena_alloc(&p->arena, (g->nodes.n + 1) * sizeof *sub) : NULL;
+    const char **output = mc_arena_alloc(&p->arena, (size_t)(body->nout + 1) * sizeof *output);
+    bool good = sub && output;
+    for (int i = 0; good && i < body->nin; i++) {
+        const bool state = i >= nsequence && i < nsequence + nstate;
+        const char *what = i < nsequence ? "element of " : state ? "state, from " : "is ";
+        good = (sub[body->in[i]->id] = word(&p->arena, what, n->in[1 + i], 0)) != NULL;
+    }
+    for (int i = 0; good && i < body->nout; i++) {
+        const bool state = i < nstate, stop = until && i == body->nout - 1;
+        output[i] = state  ? word(&p->arena, "next ", body->in[nsequence + i], 0)
+                    : stop ? "until"
+                           : word(&p->arena, "yield ", NULL, i - nstate + 1);
+        good = output[i] != NULL;
+    }
+    *made = good ? mc_calloc(1, sizeof **made, "picture") : NULL;
+    const struct mc_picture_says says = { output, body->says.badge, sub, body->says.body };
+    return *made ? make(*made, body->nout, body->out, &says, nested + 1) : MC_EMEMORY;
 }
 
 /* ---- which nodes ---- */
@@ -187,6 +215,18 @@ static mc_status add_node(struct mc_picture *p, const mc_node *x, int n, mc_node
     return VEC_PUSH(p->node, one) ? MC_OK : MC_EMEMORY;
 }
 
+static mc_status add_bodies(struct mc_picture *p, const struct mc_picture_says *says, int nested)
+{
+    for (size_t i = 0; i < p->node.n; i++) {
+        struct mc_pictured *x = &p->node.at[i];
+        if (x->node->op->form == FORM_LOOP && x->node->attr[LOOP_BODY].body->nout &&
+            nested < PICTURE_NESTED) {
+            TRY(add_body(p, x->node, says && says->body ? says->body[x->node->id] : NULL, nested, &x->body));
+        }
+    }
+    return MC_OK;
+}
+
 /* Adds x, which comes after its inputs.  Small constants are added anew for each reader. */
 static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsigned char *shown, int *at,
                             int n, mc_node *const *outputs, const struct mc_picture_says *says)
@@ -220,12 +260,12 @@ static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsign
     return s;
 }
 
-mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
-                          const struct mc_picture_says *says)
+static mc_status make(struct mc_picture *p, int n, mc_node *const *outputs,
+                      const struct mc_picture_says *says, int nested)
 {
     *p = (struct mc_picture){ 0 };
     if (n > 0 && !outputs) {
-        return mc_fail(MC_EARG, "picture: there is no list of nodes (NULL)");
+        return mc_fail(MC_EARG, "picture: the list of nodes is NULL");
     }
     mc_graph *g = mc_graph_of(n, outputs);
     for (int i = 0; i < n; i++) {
@@ -234,7 +274,7 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
         }
     }
     if (!g) {
-        return mc_fail(MC_EARG, "picture: there are no nodes to show");
+        return mc_fail(MC_EARG, "picture: the list of nodes is empty");
     }
     mc_node **list = mc_graph_reach(n, outputs, &p->total);
     unsigned char *shown = mc_calloc(g->nodes.n, 1, "picture");
@@ -253,6 +293,7 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
             s = add_reader(p, list[i], shown, at, n, outputs, says);
         }
     }
+    s = s < 0 ? s : add_bodies(p, says, nested);
     mc_free(list);
     mc_free(shown);
     mc_free(at);
@@ -262,8 +303,20 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
     return s;
 }
 
+mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
+                          const struct mc_picture_says *says)
+{
+    return make(p, n, outputs, says, 0);
+}
+
 void mc_picture_free(struct mc_picture *p)
 {
+    for (size_t i = 0; i < p->node.n; i++) {
+        if (p->node.at[i].body) {
+            mc_picture_free(p->node.at[i].body);
+            mc_free(p->node.at[i].body);
+        }
+    }
     mc_arena_free(&p->arena);
     VEC_FREE(p->node);
     VEC_FREE(p->arrow);
@@ -278,6 +331,41 @@ static void quoted(struct mc_str *out, const char *s)
     }
 }
 
+/* The nodes and arrows of p; names begin with `prefix`.  A body is a cluster, which its loop's node is in. */
+static void dot_nodes(struct mc_str *out, const struct mc_picture *p, const char *prefix)
+{
+    for (size_t i = 0; i < p->node.n; i++) {
+        const struct mc_pictured *x = &p->node.at[i];
+        if (x->body) {
+            mc_str_addf(out, "    subgraph cluster_%s%zu {\n    style=rounded; color=\"#8b949e\";\n", prefix,
+                        i);
+        }
+        mc_str_addf(out, "    %s%zu [label=\"", prefix, i);
+        quoted(out, x->head);
+        mc_str_add(out, *x->sub ? "\\n" : "");
+        quoted(out, x->sub);
+        mc_str_add(out, "\\n");
+        quoted(out, x->type);
+        mc_str_addf(out, "\", %s];\n", dot_style[x->role]);
+        if (x->body) {
+            struct mc_str inner = { 0 };
+            mc_str_addf(&inner, "%s%zu_", prefix, i);
+            out->bad |= inner.bad;
+            dot_nodes(out, x->body, inner.bad ? "" : inner.s);
+            for (size_t k = 0; k < x->body->node.n && !inner.bad; k++) {
+                if (x->body->node.at[k].role == ROLE_INPUT) {
+                    mc_str_addf(out, "    %s%zu -> %s%zu [style=dashed];\n", prefix, i, inner.s, k);
+                }
+            }
+            mc_str_free(&inner);
+            mc_str_add(out, "    }\n");
+        }
+    }
+    for (size_t i = 0; i < p->arrow.n; i++) {
+        mc_str_addf(out, "    %s%d -> %s%d;\n", prefix, p->arrow.at[i].from, prefix, p->arrow.at[i].to);
+    }
+}
+
 static void dot(struct mc_str *out, const struct mc_picture *p)
 {
     mc_str_add(out, "digraph monochord {\n    rankdir=TB;\n    node [shape=box, style=\"rounded,filled\", "
@@ -287,19 +375,7 @@ static void dot(struct mc_str *out, const struct mc_picture *p)
         mc_str_addf(out, "    label=\"%d of %zu nodes: those nearest the outputs\";\n", PICTURE_MOST,
                     p->total);
     }
-    for (size_t i = 0; i < p->node.n; i++) {
-        const struct mc_pictured *x = &p->node.at[i];
-        mc_str_addf(out, "    n%zu [label=\"", i);
-        quoted(out, x->head);
-        mc_str_add(out, *x->sub ? "\\n" : "");
-        quoted(out, x->sub);
-        mc_str_add(out, "\\n");
-        quoted(out, x->type);
-        mc_str_addf(out, "\", %s];\n", dot_style[x->role]);
-    }
-    for (size_t i = 0; i < p->arrow.n; i++) {
-        mc_str_addf(out, "    n%d -> n%d;\n", p->arrow.at[i].from, p->arrow.at[i].to);
-    }
+    dot_nodes(out, p, "n");
     mc_str_add(out, "}\n");
 }
 

@@ -7,11 +7,14 @@
 
 #include "graph/graph.h"
 
-enum { PICTURE_MOST = 300 };    /* most nodes shown; of a larger graph, those nearest the outputs */
+/* MOST: most nodes shown; of a larger graph, those nearest the outputs.  NESTED: loops in loops whose bodies
+ * are shown */
+enum { PICTURE_MOST = 300, PICTURE_NESTED = 4 };
 
 enum mc_role { ROLE_OP, ROLE_INPUT, ROLE_SHARED, ROLE_CONSTANT, ROLE_OUTPUT, MC_NROLE };
 extern const char *const mc_role_name[MC_NROLE];
 
+struct mc_picture;
 struct mc_pictured {
     const mc_node *node;
     enum mc_role role;
@@ -21,6 +24,7 @@ struct mc_pictured {
     const char *badge;          /* text given by the caller, or "" */
     char *tip;                  /* the formula, a few levels deep */
     int hidden;                 /* number of inputs that are not shown */
+    struct mc_picture *body;    /* of a loop; or NULL */
 };
 struct mc_arrow { int from, to, port; }; /* port: index of the argument of `to` */
 struct mc_picture {
@@ -29,17 +33,23 @@ struct mc_picture {
     VEC(struct mc_arrow) arrow;
     size_t total;               /* number of nodes that the outputs need */
 };
-/* Texts given by the caller; either may be NULL. */
+/* Texts given by the caller; any may be NULL. */
 struct mc_picture_says {
     const char *const *output;  /* by output: its name */
     const char *const *badge;   /* by node id; NULL: none */
+    const char *const *sub;     /* by node id: what to write below the name of an input; NULL: nothing */
+    const struct mc_picture_body *const *body; /* by node id: what to draw as the body of a loop */
+};
+/* A body other than the one in the attributes, with as many inputs and outputs: the one that was compiled. */
+struct mc_picture_body {
+    int nin, nout;
+    mc_node *const *in, *const *out;
+    struct mc_picture_says says; /* badge and body */
 };
 /* picture.c.  Constants of few elements are drawn once for each reader, which avoids long crossing wires. */
 mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
                           const struct mc_picture_says *says);
 void mc_picture_free(struct mc_picture *p);
-/* s in one line, at most `columns` wide: control characters and broken UTF-8 become '?'. */
-void mc_str_line(struct mc_str *out, const char *s, int columns);
 int mc_text_columns(const char *s);
 
 /* layout.c: boxes in layers, each node below its inputs.  A wire goes down from one source through the

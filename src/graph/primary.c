@@ -182,7 +182,7 @@ static struct val parse_member(struct parser *p, struct val x)
     mc_parse_next(p);
     struct tok name = p->tok;
     if (name.kind != T_NAME) {
-        mc_parse_fail(p, name.at, "expected a name behind '.'");
+        mc_parse_fail(p, name.at, "expected a name after '.'");
         return x;
     }
     char *word = mc_parse_copy(p, &name);
@@ -209,8 +209,8 @@ static struct val parse_member(struct parser *p, struct val x)
     if (strcmp(word, "dtype") == 0) {
         return (struct val){ .kind = V_TEXT, .text = mc_dtype_name(n->type.dtype), .dtype = -1, .at = x.at };
     }
-    mc_parse_fail(p, name.at, "a tensor has no '.%s'; there are .T, .shape, .ndim, .dtype and every function",
-                  word);
+    mc_parse_fail(p, name.at,
+                  "a tensor has no attribute '.%s'; expected .T, .shape, .ndim, .dtype or a function", word);
     return x;
 }
 
@@ -229,7 +229,9 @@ struct val mc_parse_primary(struct parser *p)
         if (mc_parse_is(p, "(")) {
             char *name = mc_parse_copy(p, &t);
             mc_parse_next(p);
-            v = name ? mc_parse_call(p, name, NULL, t.at) : v;
+            v = !name                    ? v
+                : mc_parse_is_loop(name) ? mc_parse_scan(p, name, t.at)
+                                         : mc_parse_call(p, name, NULL, t.at);
         } else {
             v = name_value(p, &t);
         }

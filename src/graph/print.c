@@ -4,22 +4,26 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const struct { const char *op, *text; int level; } operators[] = {
+static const struct { char op[9], text[3]; char level; } operators[] = {
     { "or_", "|", 5 }, { "xor", "^", 6 }, { "and_", "&", 7 },
     { "eq", "==", 4 }, { "neq", "!=", 4 }, { "le", "<=", 4 }, { "ge", ">=", 4 }, { "lt", "<", 4 }, { "gt", ">", 4 },
     { "add", "+", 8 }, { "sub", "-", 8 }, { "mul", "*", 9 }, { "int_div", "//", 9 }, { "true_div", "/", 9 }, { "mod", "%", 9 },
     { "pow", "**", 11 },
 };
-static const char *const suffix[MC_NDTYPE] = { "", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" };
+static const char suffix[MC_NDTYPE][5] = { "", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" };
+
+enum { INDENT = 4, MOST_INDENT = 32 };
 
 struct printer {
     struct mc_str *out;
     int depth;                   /* levels still to print; negative: all */
     const char *const *label;    /* by node id: the name that a statement gives it; NULL: none */
     const mc_node *top;          /* printed in full even if it has a label */
+    int indent;                  /* of the statements of bodies, each on its own line; 0: all on one line */
 };
 
 static void print(struct printer *p, const mc_node *n, int level);
+static void loop(struct printer *p, const mc_node *n);
 
 static void element(struct mc_str *out, mc_dtype d, const char *at)
 {
@@ -212,6 +216,21 @@ static void print(struct printer *p, const mc_node *n, int level)
         return;
     }
     p->depth--;
+    if (n->op->form == FORM_LOOP) {
+        loop(p, n);
+        p->depth++;
+        return;
+    }
+    if (n->op->form == FORM_BRANCH && p->depth >= 0) {
+        mc_str_add(p->out, "ifelse(");
+        for (int i = 0; i < n->nin; i++) {
+            mc_str_add(p->out, i ? ", " : "");
+            print(p, n->in[i], 0);
+        }
+        mc_str_add(p->out, ": ...)");
+        p->depth++;
+        return;
+    }
     if (n->op->print && n->op->print(p->out, n, print_arg, p)) {
         p->depth++;
         return;
@@ -301,71 +320,218 @@ static void declare(struct mc_str *out, const mc_node *n)
     mc_str_add(out, "\n");
 }
 
+/* The text of the nodes of a list, by statements: labels by node, names of labels, uses and depths. */
+struct statements {
+    const mc_graph *g;
+    mc_node **list;
+    size_t count;
+    const char **label;
+    uint16_t *uses, *deep;
+    struct mc_arena names;
+    int indent;                 /* as in the printer */
+};
+
+static void statements_free(struct statements *s)
+{
+    mc_free(s->list);
+    mc_free(s->label);
+    mc_free(s->uses);
+    mc_free(s->deep);
+    mc_arena_free(&s->names);
+}
+
 /* Nodes used more than once, tuples, named nodes and outputs become statements.  Other nodes are printed
  * inside their user, up to the nesting depth that the parser accepts. */
+static bool find_statements(struct statements *s, const mc_graph *g, int n, mc_node *const *outputs)
+{
+    *s = (struct statements){ .g = g };
+    s->list = mc_graph_reach(n, outputs, &s->count);
+    s->label = mc_calloc(g->nodes.n + 1, sizeof *s->label, "text");
+    s->uses = mc_calloc(g->nodes.n + 1, sizeof *s->uses, "text");
+    s->deep = mc_calloc(g->nodes.n + 1, sizeof *s->deep, "text");
+    if (!s->list || !s->label || !s->uses || !s->deep) {
+        s->count = 0;
+        return false;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        const mc_node *x = s->list[i];
+        for (int k = 0; k < x->nin; k++) {
+            uint32_t id = x->in[k]->id;
+            s->uses[id] = (uint16_t)MC_MIN(s->uses[id] + 1, 9);
+            s->deep[x->id] = (uint16_t)MC_MAX(s->deep[x->id], s->deep[id] + 1);
+        }
+        bool split = s->deep[x->id] >= 12;
+        for (int k = 0; k < n; k++) {
+            split |= outputs[k] == x;
+        }
+        if (split) {
+            s->uses[x->id] = 9;
+            s->deep[x->id] = 0;
+        }
+    }
+    return true;
+}
+
+static void statement(struct mc_str *out, struct statements *s, const mc_node *x, size_t *temp,
+                      const char *end)
+{
+    char word[24];
+    do {
+        mc_snprintf(word, sizeof word, "t%zu", ++*temp);
+    } while (!x->name && mc_dict_get(&s->g->names, word));
+    s->label[x->id] = x->name && mc_dict_get(&s->g->names, x->name) == x
+                          ? x->name
+                          : mc_arena_str(&s->names, word, strlen(word));
+    struct printer p = { .out = out, .depth = -1, .label = s->label, .top = x, .indent = s->indent };
+    mc_str_addf(out, "%s = ", s->label[x->id] ? s->label[x->id] : "t");
+    print(&p, x, 0);
+    mc_str_add(out, end);
+}
+
+static bool is_statement(const struct statements *s, const mc_node *x)
+{
+    return x->op != &mc_op_item && x->op != &mc_op_tuple && x->nin &&
+           (s->uses[x->id] > 1 || x->nout > 1 || x->name);
+}
+
 char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
 {
     struct mc_str out = { 0 };
-    size_t count = 0, temp = 0;
+    size_t temp = 0;
     bool given = g && (n < 1 || outputs);
     for (int i = 0; given && i < n; i++) {
         given = outputs[i];
     }
     if (!given) {
-        mc_fail(MC_EARG, g ? "text of a graph: a node is NULL" : "text of a graph: there is no graph (NULL)");
+        mc_fail(MC_EARG, g ? "text of a graph: a node is NULL" : "text of a graph: the graph is NULL");
         return NULL;
     }
-    mc_node **list = mc_graph_reach(n, outputs, &count);
-    const char **label = mc_calloc(g->nodes.n + 1, sizeof *label, "text");
-    uint16_t *uses = mc_calloc(g->nodes.n + 1, sizeof *uses, "text"),
-             *deep = mc_calloc(g->nodes.n + 1, sizeof *deep, "text");
-    struct mc_arena names = { 0 };
-    if (!list || !label || !uses || !deep) {
-        out.bad = true;
-        count = 0;
-    }
-    for (size_t i = 0; i < count; i++) {
-        for (int k = 0; k < list[i]->nin; k++) {
-            uint32_t id = list[i]->in[k]->id;
-            uses[id] = (uint16_t)MC_MIN(uses[id] + 1, 9);
-            deep[list[i]->id] = (uint16_t)MC_MAX(deep[list[i]->id], deep[id] + 1);
-        }
-        bool split = deep[list[i]->id] >= 12;
-        for (int k = 0; k < n; k++) {
-            split |= outputs[k] == list[i];
-        }
-        if (split) {
-            uses[list[i]->id] = 9;
-            deep[list[i]->id] = 0;
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        const mc_node *x = list[i];
+    struct statements s;
+    out.bad = !find_statements(&s, g, n, outputs);
+    s.indent = INDENT;
+    for (size_t i = 0; i < s.count; i++) {
+        const mc_node *x = s.list[i];
         if (x->op == &mc_op_input || x->op == &mc_op_shared) {
             declare(&out, x);
-            label[x->id] = x->name;
-        } else if (x->op != &mc_op_item && x->nin && (uses[x->id] > 1 || x->nout > 1 || x->name)) {
-            char word[24];
-            do {
-                mc_snprintf(word, sizeof word, "t%zu", ++temp);
-            } while (!x->name && mc_dict_get(&g->names, word));
-            label[x->id] = x->name && mc_dict_get(&g->names, x->name) == x
-                               ? x->name
-                               : mc_arena_str(&names, word, strlen(word));
-            struct printer p = { .out = &out, .depth = -1, .label = label, .top = x };
-            mc_str_addf(&out, "%s = ", label[x->id] ? label[x->id] : "t");
-            print(&p, x, 0);
-            mc_str_add(&out, "\n");
-        } else if (mc_is_const(x) && uses[x->id] == 9 && n == 1 && outputs[0] == x) {
+            s.label[x->id] = x->name;
+        } else if (is_statement(&s, x)) {
+            statement(&out, &s, x, &temp, "\n");
+        } else if (mc_is_const(x) && s.uses[x->id] == 9 && n == 1 && outputs[0] == x) {
             struct printer p = { .out = &out, .depth = -1 };
             print(&p, x, 0);
             mc_str_add(&out, "\n");
         }
     }
-    mc_free(list);
-    mc_free(label);
-    mc_free(uses);
-    mc_free(deep);
-    mc_arena_free(&names);
+    statements_free(&s);
     return mc_str_take(&out);
+}
+
+/* Declares labels for the inputs and prints the statements of a body, each with `end` behind it. */
+static void body_statements(struct mc_str *out, struct statements *s, const struct mc_body *b,
+                            const char *end, int indent)
+{
+    size_t temp = 0;
+    out->bad |= !find_statements(s, b->graph, b->nout, b->out);
+    s->indent = indent;
+    for (int i = 0; i < b->nin && !out->bad; i++) {
+        s->label[b->in[i]->id] = b->in[i]->name;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        if (is_statement(s, s->list[i])) {
+            statement(out, s, s->list[i], &temp, end);
+        }
+    }
+}
+
+char *mc_body_text(const struct mc_body *b)
+{
+    struct mc_str out = { 0 };
+    struct statements s;
+    for (int i = 0; i < b->nin; i++) {
+        declare(&out, b->in[i]);
+    }
+    body_statements(&out, &s, b, "\n", 0);
+    mc_str_add(&out, "yield ");
+    struct printer p = { .out = &out, .depth = -1, .label = s.label };
+    for (int i = 0; i < b->nout && !out.bad; i++) {
+        mc_str_add(&out, i ? ", " : "");
+        print(&p, b->out[i], 0);
+    }
+    statements_free(&s);
+    return mc_str_take(&out);
+}
+
+/* A loop as parse_scan.c reads it.  States are assigned at the end, all at once; a result that is an input of
+ * the body has a name of its own, as the name of a state is then that of its next value. */
+static void loop(struct printer *p, const mc_node *n)
+{
+    const struct mc_body *b = n->attr[LOOP_BODY].body;
+    const int nsequence = (int)n->attr[LOOP_SEQUENCES].ints[0], nstate = (int)n->attr[LOOP_STATES].ints[0];
+    const int64_t kept = n->attr[LOOP_KEPT].ints[0], until = n->attr[LOOP_UNTIL].ints[0];
+    struct statements s;
+    char word[24], gap[40] = " ", end[48];
+    if (p->indent) {
+        mc_snprintf(gap, sizeof gap, "\n%*s", MC_MIN(p->indent, MOST_INDENT), "");
+    }
+    mc_snprintf(end, sizeof end, ";%s", gap);
+    mc_str_add(p->out, "scan(steps = ");
+    print(p, n->in[0], 0);
+    for (int i = 0; i < b->nin; i++) {
+        mc_str_addf(p->out, ", %s %s ", b->in[i]->name,
+                    i < nsequence            ? "in"
+                    : i < nsequence + nstate ? "from"
+                                             : "=");
+        print(p, n->in[1 + i], 0);
+    }
+    if (n->attr[LOOP_TRUNCATE].ints[0]) {
+        mc_str_addf(p->out, ", truncate_gradient = %lld", (long long)n->attr[LOOP_TRUNCATE].ints[0]);
+    }
+    if (p->depth >= 0) {
+        mc_str_add(p->out, ": ...)");
+        return;
+    }
+    mc_str_addf(p->out, ":%s", gap);
+    body_statements(p->out, &s, b, end, p->indent ? p->indent + INDENT : 0);
+    struct printer in = { .out = p->out, .depth = -1, .label = s.label, .indent = s.indent };
+    for (int i = nstate; i < b->nout && !p->out->bad; i++) {
+        if (b->out[i]->op == &mc_op_input) {
+            mc_str_addf(p->out, "u%d = %s%s", i, b->out[i]->name, end);
+        }
+    }
+    for (int pass = 0; pass < 2 && nstate && !p->out->bad; pass++) {
+        for (int i = 0; i < nstate; i++) {
+            mc_str_add(p->out, i ? ", " : "");
+            if (pass) {
+                print(&in, b->out[i], 0);
+            } else {
+                mc_str_add(p->out, b->in[nsequence + i]->name);
+            }
+        }
+        mc_str_add(p->out, pass ? end : " = ");
+    }
+    for (int i = nstate; i < b->nout && !p->out->bad; i++) {
+        mc_snprintf(word, sizeof word, "u%d", i);
+        if (b->out[i]->op == &mc_op_input) {
+            s.label[b->out[i]->id] = mc_arena_str(&s.names, word, strlen(word));
+        }
+    }
+    const char *comma = "yield ";
+    for (int i = 0; i < nstate; i++, comma = ", ") {
+        mc_str_addf(p->out, "%slast %s", comma, b->in[nsequence + i]->name);
+    }
+    for (int i = 0; i < nstate; i++) {
+        if (kept >> i & 1) {
+            mc_str_addf(p->out, ", %s", b->in[nsequence + i]->name);
+        }
+    }
+    for (int i = nstate; i < b->nout - until && !p->out->bad; i++, comma = ", ") {
+        mc_str_add(p->out, comma);
+        print(&in, b->out[i], 0);
+    }
+    if (until && !p->out->bad) {
+        mc_str_addf(p->out, ", count%shalt ", end);
+        print(&in, b->out[b->nout - 1], 0);
+    }
+    mc_str_add(p->out, ")");
+    statements_free(&s);
 }

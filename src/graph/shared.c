@@ -16,7 +16,7 @@ static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, co
     }
     mc_shared *s = NULL;
     if (mc_dict_get(&g->names, name)) {
-        mc_node_fail(g, MC_EARG, "shared: the name '%s' is taken", name);
+        mc_node_fail(g, MC_EARG, "shared: the name '%s' is already in use", name);
     } else if ((s = mc_calloc(1, sizeof *s, "shared")) && (s->name = mc_strdup(name))) {
         s->refs = 1;
         s->type = mc_type_make(value->dtype, value->rank, dims ? dims : value->dims);
@@ -41,7 +41,7 @@ mc_shared *mc_shared_new(mc_graph *g, const char *name, const mc_array *value)
 {
     if (!value) {
         if (g) {
-            mc_node_fail(g, MC_EARG, "shared %s: there is no value (NULL)", name ? name : "");
+            mc_node_fail(g, MC_EARG, "shared %s: the value is NULL", name ? name : "");
         }
         return NULL;
     }
@@ -58,7 +58,7 @@ mc_shared *mc_shared_sized(mc_graph *g, const char *name, const mc_array *value,
     for (int i = 0; value && i < value->rank; i++) {
         if (dims[i] >= 0 && dims[i] != value->dims[i]) {
             mc_node_fail(g, MC_ESHAPE,
-                         "shared %s: its size on axis %d is promised to be %lld; the value has %lld",
+                         "shared %s: axis %d is declared with size %lld, but the value has size %lld",
                          name ? name : "", i, (long long)dims[i], (long long)value->dims[i]);
             return NULL;
         }
@@ -112,7 +112,7 @@ mc_node *mc_shared_node(mc_graph *g, mc_shared *s)
         return n;
     }
     if (n) {
-        return mc_node_fail(g, MC_EARG, "shared: the name '%s' is taken", s->name);
+        return mc_node_fail(g, MC_EARG, "shared: the name '%s' is already in use", s->name);
     }
     n = mc_shared_leaf(g, s);
     if (!mc_is_error(n)) {
@@ -139,7 +139,7 @@ const char *mc_shared_name(const mc_shared *s)
 mc_array *mc_shared_get(const mc_shared *s)
 {
     if (!s) {
-        mc_fail(MC_EARG, "shared_get: no shared variable");
+        mc_fail(MC_EARG, "shared_get: the shared variable is NULL");
         return NULL;
     }
     mc_shared *w = (mc_shared *)s; /* the lock is not part of the value */
@@ -152,7 +152,7 @@ mc_array *mc_shared_get(const mc_shared *s)
 mc_array *mc_shared_borrow(mc_shared *s)
 {
     if (!s) {
-        mc_fail(MC_EARG, "shared_borrow: no shared variable");
+        mc_fail(MC_EARG, "shared_borrow: the shared variable is NULL");
         return NULL;
     }
     return mc_array_ref(s->value);
@@ -177,8 +177,8 @@ static mc_status fits(const mc_shared *s, const mc_array *value, const char *wha
         return st;
     }
     if (value->dtype != s->type.dtype && mc_dtype_promote(value->dtype, s->type.dtype) != s->type.dtype) {
-        return mc_fail(MC_ETYPE, "%s: %s holds %s; %s would lose digits: cast it first", what, s->name,
-                       mc_dtype_name(s->type.dtype), mc_dtype_name(value->dtype));
+        return mc_fail(MC_ETYPE, "%s: %s has dtype %s; a value of dtype %s would lose digits; cast it first",
+                       what, s->name, mc_dtype_name(s->type.dtype), mc_dtype_name(value->dtype));
     }
     return MC_OK;
 }
@@ -191,7 +191,7 @@ static bool same_sizes(const mc_shared *s, const mc_array *value)
 mc_status mc_shared_set(mc_shared *s, const mc_array *value)
 {
     if (!s || !value) {
-        return mc_fail(MC_EARG, "shared_set: no %s", s ? "value" : "shared variable");
+        return mc_fail(MC_EARG, "shared_set: the %s is NULL", s ? "value" : "shared variable");
     }
     mc_status st = fits(s, value, "shared_set");
     if (st < 0) {
@@ -237,7 +237,7 @@ mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value)
 mc_status mc_graph_save_shared(const mc_graph *g, const char *path)
 {
     if (!g || !path) {
-        return mc_fail(MC_EARG, "save_shared: there is no %s (NULL)", g ? "path" : "graph");
+        return mc_fail(MC_EARG, "save_shared: the %s is NULL", g ? "path" : "graph");
     }
     size_t n = g->shareds.n;
     const char **name = mc_calloc(n + 1, sizeof *name, "shared");
@@ -261,7 +261,7 @@ mc_status mc_graph_save_shared(const mc_graph *g, const char *path)
 static mc_array *load(mc_archive *z, const char *path, const mc_shared *s)
 {
     if (!mc_archive_has(z, s->name)) {
-        mc_fail(MC_EARG, "%s: '%s' is not in it", path, s->name);
+        mc_fail(MC_EARG, "%s: the file has no '%s'", path, s->name);
         return NULL;
     }
     mc_array *value = mc_archive_load(z, s->name), *cast = NULL;
@@ -275,7 +275,7 @@ static mc_array *load(mc_archive *z, const char *path, const mc_shared *s)
 mc_status mc_graph_load_shared(mc_graph *g, const char *path)
 {
     if (!g || !path) {
-        return mc_fail(MC_EARG, "load_shared: there is no %s (NULL)", g ? "path" : "graph");
+        return mc_fail(MC_EARG, "load_shared: the %s is NULL", g ? "path" : "graph");
     }
     size_t n = g->shareds.n;
     mc_archive *z = mc_archive_open(path);
@@ -287,7 +287,8 @@ mc_status mc_graph_load_shared(mc_graph *g, const char *path)
             known = strcmp(mc_archive_name(z, i), g->shareds.at[k]->name) == 0;
         }
         s = known ? MC_OK
-                  : mc_fail(MC_EARG, "%s: it has '%s', which the graph has not", path, mc_archive_name(z, i));
+                  : mc_fail(MC_EARG, "%s: the file has '%s', but the graph has not", path,
+                            mc_archive_name(z, i));
     }
     for (size_t i = 0; s == MC_OK && i < n; i++) {
         value[i] = load(z, path, g->shareds.at[i]);

@@ -21,9 +21,9 @@ static void no_dtype(struct parser *p, const char *word, size_t at)
     }
     const char *near = mc_near_miss(word, names, NELEM(names));
     if (near) {
-        mc_parse_fail(p, at, "there is no dtype '%s'; did you mean '%s'?", word, near);
+        mc_parse_fail(p, at, "unknown dtype '%s'; did you mean '%s'?", word, near);
     } else {
-        mc_parse_fail(p, at, "there is no dtype '%s'; there are %sfloatX", word, known.s ? known.s : "");
+        mc_parse_fail(p, at, "unknown dtype '%s'; expected one of %sfloatX", word, known.s ? known.s : "");
     }
     mc_str_free(&known);
 }
@@ -166,7 +166,7 @@ static mc_node *parse_statement(struct parser *p)
     mc_node *r = p->g->error;
     int have = v.kind == V_LIST ? v.n : v.kind == V_NODE ? v.node->nout : 1;
     if (have != n) {
-        mc_parse_fail(p, name[0].at, "%d names for %d values", n, have);
+        mc_parse_fail(p, name[0].at, "%d names are assigned %d values", n, have);
         return r;
     }
     for (int i = 0; i < n && !p->failed; i++) {
@@ -182,7 +182,7 @@ mc_node *mc_formula(mc_graph *g, const char *text)
         return NULL;
     }
     if (!text) {
-        return mc_node_fail(g, MC_EARG, "formula: there is no text");
+        return mc_node_fail(g, MC_EARG, "formula: the text is NULL");
     }
     struct parser p;
     mc_node *last = NULL;
@@ -219,6 +219,24 @@ mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...)
     mc_node *n = text.bad ? mc_node_no_memory(g) : mc_formula(g, text.s ? text.s : "");
     mc_str_free(&text);
     return n;
+}
+
+mc_node *mc_index(mc_node *x, const char *index, ...)
+{
+    struct mc_str text = { 0 };
+    va_list ap;
+    if (!x || !index || mc_is_error(x)) {
+        return x && !index ? mc_node_fail(x->graph, MC_EARG, "index: the text is NULL") : x;
+    }
+    mc_str_add(&text, "x_[");
+    va_start(ap, index);
+    mc_str_addv(&text, index, ap);
+    va_end(ap);
+    mc_str_add(&text, "]");
+    mc_node *y = text.bad ? mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error())
+                          : mc_expr(x->graph, text.s, (struct mc_bind[]){ { "x_", x, NULL } }, 1);
+    mc_str_free(&text);
+    return y;
 }
 
 /* ---- lists in specs ---- */
@@ -269,7 +287,7 @@ static bool parse_named(struct parser *p, bool statement, struct mc_named *out, 
         out->dflt = v.kind == V_INT ? (double)v.i : v.kind == V_BOOL ? (double)v.i : v.real;
     }
     if (v.several && v.n > 1 && out->name) {
-        mc_parse_fail(p, name.at, "1 name for %d values", v.n);
+        mc_parse_fail(p, name.at, "one name is assigned %d values", v.n);
         return false;
     }
     out->node = mc_val_node(p, v.several && v.n ? &v.item[0] : &v);

@@ -1,10 +1,19 @@
 /* svg.c: a picture as one self-contained <svg> element with its own style (light and dark) and background.
  *
+ * The body of a loop is drawn in the loop's box.
+ *
  * Invariant: the output is well-formed XML; every text in it went through mc_str_line and mc_str_html. */
 #include "graph/picture.h"
 
 /* In pixels, for the font below.  All texts are monospaced, so their widths are known. */
 static const double column = 7.25, small_column = 6.05, row = 15, margin = 16;
+
+/* A picture and the positions of its boxes. */
+struct sheet {
+    const struct mc_picture *p;
+    struct mc_layout l;
+    struct sheet *inner;        /* by picture node: the body of a loop; p is NULL where there is none */
+};
 
 static const char style[] =
     "<style>"
@@ -24,20 +33,63 @@ static const char style[] =
     ".mcp .shared{fill:var(--sh);stroke:var(--sh-e)}.mcp .constant{fill:var(--co);stroke:var(--co-e)}"
     ".mcp .output{fill:var(--ou);stroke:var(--ou-e)}"
     ".mcp path{fill:none;stroke:var(--wire);stroke-width:1.2}.mcp .k{fill:var(--wire);stroke:none}"
-    ".mcp .cut{stroke-dasharray:2 3}"
+    ".mcp .cut{stroke-dasharray:2 3}.mcp .loop{fill:var(--g)}"
     "</style>";
 
-static void sized(const struct mc_picture *p, struct mc_layout *l)
+static double text_height(const struct mc_pictured *x, bool bare)
 {
-    for (size_t i = 0; i < p->node.n; i++) {
-        const struct mc_pictured *x = &p->node.at[i];
+    return 12 + row * (1 + (*x->sub != '\0') + !bare);
+}
+
+static bool is_bare(const struct mc_pictured *x)
+{
+    return x->role == ROLE_CONSTANT && !x->node->type.rank; /* its head already shows the dtype */
+}
+
+static void sized(struct sheet *s)
+{
+    for (size_t i = 0; i < s->p->node.n; i++) {
+        const struct mc_pictured *x = &s->p->node.at[i];
+        const struct sheet *in = &s->inner[i];
         double head = column * mc_text_columns(x->head), sub = column * mc_text_columns(x->sub);
         double type = small_column *
                       (mc_text_columns(x->type) + (*x->badge ? mc_text_columns(x->badge) + 3 : 0));
-        bool bare = x->role == ROLE_CONSTANT && !x->node->type.rank; /* its head already shows the dtype */
-        l->box[i].w = MC_MAX(MC_MAX(head, sub), bare ? 0 : type) + 20;
-        l->box[i].h = 12 + row * (1 + (*x->sub != '\0') + !bare);
+        bool bare = is_bare(x);
+        struct mc_box *b = &s->l.box[i];
+        b->w = MC_MAX(MC_MAX(head, sub), bare ? 0 : type) + 20;
+        b->h = text_height(x, bare);
+        if (in->p) {
+            b->w = MC_MAX(b->w, in->l.w + 2 * margin);
+            b->h += in->l.h + margin + 4;
+        }
     }
+}
+
+static void sheet_free(struct sheet *s)
+{
+    for (size_t i = 0; s->inner && i < s->p->node.n; i++) {
+        if (s->inner[i].p) {
+            sheet_free(&s->inner[i]);
+        }
+    }
+    mc_free(s->inner);
+    mc_layout_free(&s->l);
+}
+
+/* s is to be freed on errors too. */
+static mc_status sheet_make(struct sheet *s, const struct mc_picture *p)
+{
+    *s = (struct sheet){ .p = p };
+    s->l.box = mc_calloc(p->node.n + 1, sizeof *s->l.box, "picture");
+    s->inner = mc_calloc(p->node.n + 1, sizeof *s->inner, "picture");
+    if (!s->l.box || !s->inner) {
+        return MC_EMEMORY;
+    }
+    for (size_t i = 0; i < p->node.n; i++) {
+        TRY(p->node.at[i].body ? sheet_make(&s->inner[i], p->node.at[i].body) : MC_OK);
+    }
+    sized(s);
+    return mc_layout_make(&s->l, p);
 }
 
 /* ---- wires ---- */
@@ -92,7 +144,10 @@ static void text(struct mc_str *out, const char *class, double x, double y, cons
     mc_str_add(out, "</text>");
 }
 
-static void box(struct mc_str *out, const struct mc_pictured *x, const struct mc_box *b)
+static void draw(struct mc_str *out, const struct sheet *s);
+
+static void box(struct mc_str *out, const struct mc_pictured *x, const struct mc_box *b,
+                const struct sheet *inner)
 {
     double y = b->y + row + 2;
     if (x->hidden) {
@@ -101,33 +156,62 @@ static void box(struct mc_str *out, const struct mc_pictured *x, const struct mc
     mc_str_add(out, "<g><title>");
     mc_str_html(out, x->tip);
     mc_str_addf(out,
-                "</title><rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%d\"/>",
-                mc_role_name[x->role], b->x - b->w / 2, b->y, b->w, b->h, x->role == ROLE_CONSTANT ? 3 : 7);
+                "</title><rect class=\"%s%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                "rx=\"%d\"/>",
+                mc_role_name[x->role], inner->p ? " loop" : "", b->x - b->w / 2, b->y, b->w, b->h,
+                x->role == ROLE_CONSTANT ? 3 : 7);
     text(out, "h", b->x, y, x->head);
     if (*x->sub) {
         text(out, "s", b->x, y += row, x->sub);
     }
-    if (x->role != ROLE_CONSTANT || x->node->type.rank) {
+    if (!is_bare(x)) {
         struct mc_str t = { 0 };
         mc_str_addf(&t, "%s%s%s", x->type, *x->badge ? " · " : "", x->badge);
         text(out, "t", b->x, y += row - 1, t.bad ? x->type : t.s);
         mc_str_free(&t);
     }
     mc_str_add(out, "</g>\n");
+    if (inner->p) {
+        mc_str_addf(out, "<g transform=\"translate(%.1f %.1f)\">\n", b->x - inner->l.w / 2, y + 14);
+        draw(out, inner);
+        mc_str_add(out, "</g>\n");
+    }
+}
+
+static void draw(struct mc_str *out, const struct sheet *s)
+{
+    const struct mc_picture *p = s->p;
+    for (size_t i = 0; i < p->node.n; i++) {
+        if (s->l.first_bend[i] >= 0) {
+            wire(out, &s->l, (int)i);
+        }
+    }
+    for (size_t i = 0; i < p->arrow.n; i++) {
+        arrow(out, p, &s->l, &p->arrow.at[i]);
+    }
+    for (size_t i = 0; i < p->node.n; i++) {
+        box(out, &p->node.at[i], &s->l.box[i], &s->inner[i]);
+    }
 }
 
 /* ---- the legend, and the number of nodes left out ---- */
+
+static bool has_role(const struct mc_picture *p, enum mc_role role)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->node.n && !any; i++) {
+        const struct mc_pictured *x = &p->node.at[i];
+        any = x->role == role || (x->body && has_role(x->body, role));
+    }
+    return any;
+}
 
 static double legend(struct mc_str *out, const struct mc_picture *p)
 {
     static const enum mc_role order[] = { ROLE_INPUT, ROLE_SHARED, ROLE_CONSTANT, ROLE_OP, ROLE_OUTPUT };
     double x = 0;
     for (size_t k = 0; k < NELEM(order); k++) {
-        bool any = false;
-        for (size_t i = 0; i < p->node.n; i++) {
-            any |= p->node.at[i].role == order[k];
-        }
-        if (any) {
+        if (has_role(p, order[k])) {
             mc_str_addf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"0\" width=\"12\" height=\"12\" rx=\"3\"/>",
                         mc_role_name[order[k]], x);
             text(out, "l", x + 18, 10, mc_role_name[order[k]]);
@@ -146,17 +230,14 @@ static double legend(struct mc_str *out, const struct mc_picture *p)
 
 mc_status mc_svg_add(struct mc_str *out, const struct mc_picture *p)
 {
-    struct mc_layout l = { .box = mc_calloc(p->node.n + 1, sizeof *l.box, "picture") };
+    struct sheet sheet;
     struct mc_str key = { 0 };
-    mc_status s = l.box ? MC_OK : MC_EMEMORY;
+    mc_status s = sheet_make(&sheet, p);
     if (s == MC_OK) {
-        sized(p, &l);
-        s = mc_layout_make(&l, p);
-    }
-    if (s == MC_OK) {
-        double head = p->total > PICTURE_MOST ? 52 : 32, w = MC_MAX(legend(&key, p), l.w) + 2 * margin,
-               h = head + l.h + 2 * margin;
-        double shift = margin + (w - 2 * margin - l.w) / 2;
+        const struct mc_layout *l = &sheet.l;
+        double head = p->total > PICTURE_MOST ? 52 : 32, w = MC_MAX(legend(&key, p), l->w) + 2 * margin,
+               h = head + l->h + 2 * margin;
+        double shift = margin + (w - 2 * margin - l->w) / 2;
         mc_str_addf(out,
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mcp\" width=\"%.0f\" height=\"%.0f\" "
                     "viewBox=\"0 0 %.0f %.0f\" role=\"img\">\n",
@@ -166,22 +247,12 @@ mc_status mc_svg_add(struct mc_str *out, const struct mc_picture *p)
         mc_str_addf(out, "<g transform=\"translate(%.1f %.1f)\">%s</g>\n", margin, margin,
                     key.bad ? "" : key.s);
         mc_str_addf(out, "<g transform=\"translate(%.1f %.1f)\">\n", shift, margin + head);
-        for (size_t i = 0; i < p->node.n; i++) {
-            if (l.first_bend[i] >= 0) {
-                wire(out, &l, (int)i);
-            }
-        }
-        for (size_t i = 0; i < p->arrow.n; i++) {
-            arrow(out, p, &l, &p->arrow.at[i]);
-        }
-        for (size_t i = 0; i < p->node.n; i++) {
-            box(out, &p->node.at[i], &l.box[i]);
-        }
+        draw(out, &sheet);
         mc_str_add(out, "</g>\n</svg>\n");
         s = out->bad || key.bad ? MC_EMEMORY : MC_OK;
     }
     mc_str_free(&key);
-    mc_layout_free(&l);
+    sheet_free(&sheet);
     return s;
 }
 

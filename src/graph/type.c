@@ -31,6 +31,19 @@ void mc_type_text(struct mc_str *out, const struct mc_type *t)
     }
 }
 
+mc_status mc_types_differ(mc_status s, const char *what, int number, const struct mc_type *a,
+                          const char *when_a, const struct mc_type *b, const char *when_b)
+{
+    struct mc_str one = { 0 }, two = { 0 };
+    mc_type_text(&one, a);
+    mc_type_text(&two, b);
+    s = mc_fail(s, "%s %d is %s %s and %s %s", what, number, one.s ? one.s : "", when_a, two.s ? two.s : "",
+                when_b);
+    mc_str_free(&one);
+    mc_str_free(&two);
+    return s;
+}
+
 mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out)
 {
     out->rank = 0;
@@ -53,7 +66,8 @@ mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in
                     mc_str_add(&text, k ? (k + 1 == nin ? " and " : ", ") : "");
                     mc_dims_text(&text, in[k].rank, in[k].dims);
                 }
-                mc_status s = mc_fail(MC_ESHAPE, "%s: shapes %s do not fit: sizes %lld and %lld on axis %d",
+                mc_status s = mc_fail(MC_ESHAPE,
+                                      "%s: shapes %s do not broadcast: sizes %lld and %lld on axis %d",
                                       op->name, text.s ? text.s : "", (long long)size, (long long)d, axis);
                 mc_str_free(&text);
                 return s;

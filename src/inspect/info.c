@@ -10,16 +10,6 @@
 
 /* ---- a function ---- */
 
-int mc_function_ninputs(const mc_function *f)
-{
-    return f ? f->code->program.ninput : 0;
-}
-
-int mc_function_noutputs(const mc_function *f)
-{
-    return f ? f->code->program.noutput : 0;
-}
-
 mc_compile_info mc_function_compile_info(const mc_function *f)
 {
     mc_compile_info info = { 0 };

@@ -80,12 +80,10 @@ mc_status mc_flags_manual(FILE *to)
     struct mc_str out = { 0 };
     mc_str_add(
         &out,
-        "# Flags\n\n"
-        "Written by `make docs` from the table of flags. They are read from `~/.monochordrc` (or the file "
-        "`$MONOCHORDRC` names), then from `MONOCHORD_FLAGS=name=value,name=value`, then set by "
-        "`mc_flag_set(\"name\", \"value\")`; the last one counts. An unknown name or value is an error that "
-        "says what is near it.\n\n"
-        "| flag | default | values | what it does |\n| --- | --- | --- | --- |\n");
+        "# Flags\n\nWritten by `make docs` from the table of flags. They are read from `~/.monochordrc` (or "
+        "the file `$MONOCHORDRC` names), then from `MONOCHORD_FLAGS=name=value,name=value`, then set by "
+        "`mc_flag_set(\"name\", \"value\")`; the last one counts. The error for an unknown name or value "
+        "suggests a similar one.\n\n| flag | default | values | what it does |\n| --- | --- | --- | --- |\n");
     for (int f = 0; f < MC_NFLAG; f++) {
         const struct mc_flag_row *r = &mc_flag_rows[f];
         mc_str_addf(&out, "| `%s` | %s%s%s | %s", r->name, *r->dflt ? "`" : "", r->dflt, *r->dflt ? "`" : "",

@@ -14,9 +14,15 @@ static const char *const kernel_kind[] = {
     [KERNEL_MAP] = "kernel map", [KERNEL_ROW] = "kernel row", [KERNEL_COLUMN] = "kernel column", [KERNEL_FULL_REDUCTION] = "kernel full reduction",
 };
 
+static const struct mc_function *body_of(const struct mc_function *f, int step)
+{
+    return f->loop ? f->loop[step] : NULL;
+}
+
 static void classify(const struct mc_function *f, int step, struct mc_step_row *r)
 {
     const struct mc_step *s = &f->code->program.step.at[step];
+    const struct mc_shape_plan *plan = mc_newest_plan(f);
     bool compiled = mc_step_compiled(f, step);
     switch (s->kind) {
     case STEP_KERNEL:
@@ -24,7 +30,7 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         r->type = !compiled ? "ref" : f->code->backend->language;
         break;
     case STEP_HEAVY: {
-        const struct mc_heavy *h = f->plans ? f->plans->step[step].heavy : NULL;
+        const struct mc_heavy *h = plan ? plan->step[step].heavy : NULL;
         const bool kernel = s->kernel && !(h && h->epilogue.by_solver);
         mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), mc_heavy_solver(h),
                     kernel ? " + kernel" : "");
@@ -35,7 +41,21 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         mc_snprintf(r->class, sizeof r->class, "view");
         r->type = "view";
         break;
-    default: mc_snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name); r->type = "ref";
+    case STEP_HOST:
+        if (f->branch && f->branch[step][0]) {
+            const int64_t *taken = f->time[step].taken;
+            mc_snprintf(r->class, sizeof r->class, "ifelse: true %lld, false %lld", (long long)taken[true],
+                        (long long)taken[false]);
+            r->type = f->code->backend->language;
+            break;
+        } /* fall through */
+    default:
+        mc_snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name);
+        r->type = "ref";
+        if (body_of(f, step)) {
+            mc_snprintf(r->class, sizeof r->class, "loop");
+            r->type = "loop";
+        }
     }
 }
 
@@ -43,9 +63,10 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
 static double step_bytes(const struct mc_function *f, int step)
 {
     const struct mc_step *s = &f->code->program.step.at[step];
+    const struct mc_shape_plan *plan = mc_newest_plan(f);
     double bytes = 0;
-    for (int i = 0; i < s->nsrc + s->ndst; i++) {
-        const struct mc_slot *at = &f->plans->slot[i < s->nsrc ? s->src[i] : s->dst[i - s->nsrc]];
+    for (int i = 0; plan && i < s->nsrc + s->ndst; i++) {
+        const struct mc_slot *at = &plan->slot[i < s->nsrc ? s->src[i] : s->dst[i - s->nsrc]];
         bytes += at->base == BASE_NONE || at->base == BASE_TYPE ? 0 : (double)mc_slot_bytes(at);
     }
     return bytes;
@@ -59,30 +80,72 @@ static int by_seconds(const void *a, const void *b)
                                      : (x->step > y->step) - (x->step < y->step);
 }
 
-static mc_status find_rows(struct mc_profile *p, const struct mc_function *f)
+/* The steps of one function, without those of bodies. */
+static mc_status own_rows(const struct mc_function *f, int depth, mc_step_rows *rows)
 {
     for (int i = 0; i < f->code->nstep; i++) {
         enum mc_step_kind kind = f->code->program.step.at[i].kind;
         const struct mc_step_time *t = &f->time[i];
-        struct mc_step_row r = {
-            .step = i, .calls = t->calls, .seconds = t->seconds, .flops = t->flops, .bytes = t->bytes
-        };
+        struct mc_step_row r = { .f = f,
+                                 .step = i,
+                                 .depth = depth,
+                                 .calls = t->calls,
+                                 .seconds = t->seconds,
+                                 .own = t->seconds,
+                                 .flops = t->flops,
+                                 .bytes = t->bytes };
         if (!t->calls || kind == STEP_PLAN_TIME || kind == STEP_TYPE) {
             continue;
         }
         classify(f, i, &r);
-        if (kind != STEP_KERNEL && kind != STEP_VIEW && f->plans) {
+        if (kind != STEP_KERNEL && kind != STEP_VIEW && !body_of(f, i)) {
             r.bytes = step_bytes(f, i) * (double)t->calls;
         }
-        p->seconds += r.seconds;
-        if (!VEC_PUSH(p->row, r)) {
+        if (!VEC_PUSH(*rows, r)) {
             return MC_EMEMORY;
         }
     }
-    if (p->row.n) {
-        qsort(p->row.at, p->row.n, sizeof *p->row.at, by_seconds);
+    if (rows->n) {
+        qsort(rows->at, rows->n, sizeof *rows->at, by_seconds);
     }
     return MC_OK;
+}
+
+/* Adds the steps of f, each loop followed by the steps of its body.  The sums of the steps of f itself are
+ * added to `of`. */
+static mc_status find_rows(struct mc_profile *p, const struct mc_function *f, int depth,
+                           struct mc_step_row *of)
+{
+    mc_step_rows rows = { 0 };
+    mc_status s = own_rows(f, depth, &rows);
+    for (size_t i = 0; i < rows.n && s == MC_OK; i++) {
+        const struct mc_function *body = body_of(f, rows.at[i].step);
+        const size_t at = p->row.n;
+        struct mc_step_row in = { .seconds = 0 };
+        s = VEC_PUSH(p->row, rows.at[i]) ? MC_OK : MC_EMEMORY;
+        s = s == MC_OK && body ? find_rows(p, body, depth + 1, &in) : s;
+        if (s == MC_OK) {
+            struct mc_step_row *r = &p->row.at[at];
+            r->own = MC_MAX(r->seconds - in.seconds, 0);
+            r->flops += in.flops;
+            r->bytes += in.bytes;
+            of->seconds += r->seconds;
+            of->flops += r->flops;
+            of->bytes += r->bytes;
+        }
+    }
+    VEC_FREE(rows);
+    return s;
+}
+
+const struct mc_step_row *mc_profile_row(const struct mc_profile *p, const struct mc_function *f, int step)
+{
+    for (size_t i = 0; i < p->row.n; i++) {
+        if (p->row.at[i].f == f && p->row.at[i].step == step) {
+            return &p->row.at[i];
+        }
+    }
+    return NULL;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -114,13 +177,16 @@ static mc_status find_lives(struct mc_profile *p, const struct mc_function *f)
     }
     p->arena = plan ? plan->arena : 0;
     p->scratch = plan ? plan->scratch : 0;
+    p->loops = mc_loops_memory(f);
     return MC_OK;
 }
 
 mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f)
 {
     *p = (struct mc_profile){ 0 };
-    mc_status s = find_rows(p, f);
+    struct mc_step_row all = { .seconds = 0 };
+    mc_status s = find_rows(p, f, 0, &all);
+    p->seconds = all.seconds;
     s = s < 0 ? s : find_lives(p, f);
     if (s < 0) {
         mc_profile_free(p);
@@ -210,7 +276,8 @@ static void header(struct mc_str *out, const struct mc_function *f, const struct
     mc_str_add(out, "\n");
 }
 
-/* Adds up the rows of the same class and type; the slowest first. */
+/* Adds up the rows of the same class and type; the slowest first.  The time of a loop is that without its
+ * body. */
 static mc_status by_class(const struct mc_profile *p, struct mc_profile *sums)
 {
     for (size_t i = 0; i < p->row.n; i++) {
@@ -231,7 +298,7 @@ static mc_status by_class(const struct mc_profile *p, struct mc_profile *sums)
         }
         sums->row.at[k].step++;
         sums->row.at[k].calls += r->calls;
-        sums->row.at[k].seconds += r->seconds;
+        sums->row.at[k].seconds += r->own;
     }
     if (sums->row.n) {
         qsort(sums->row.at, sums->row.n, sizeof *sums->row.at, by_seconds);
@@ -262,8 +329,9 @@ static mc_status class_table(struct mc_str *out, const struct mc_profile *p)
 static void results(struct mc_str *out, const struct mc_function *f, int step)
 {
     const struct mc_step *s = &f->code->program.step.at[step];
-    for (int i = 0; i < s->ndst && f->plans; i++) {
-        const struct mc_slot *at = &f->plans->slot[s->dst[i]];
+    const struct mc_shape_plan *plan = mc_newest_plan(f);
+    for (int i = 0; i < s->ndst && plan; i++) {
+        const struct mc_slot *at = &plan->slot[s->dst[i]];
         if (at->base != BASE_NONE) {
             struct mc_str what = { 0 };
             mc_value_text(&what, f, s->dst[i]);
@@ -278,30 +346,71 @@ static void results(struct mc_str *out, const struct mc_function *f, int step)
     }
 }
 
-static void step_table(struct mc_str *out, const struct mc_function *f, const struct mc_profile *p)
+/* The first two columns: the share of the time, and the sum of the shares so far.  Steps of bodies are a part
+ * of their loop's share; theirs is behind a bar for each loop that they are in. */
+static void shares(struct mc_str *out, const struct mc_profile *p, int depth, double seconds, double sum)
 {
+    if (!depth) {
+        mc_str_addf(out, "%6.1f%%  %6.1f%%", share(seconds, p->seconds), share(sum, p->seconds));
+        return;
+    }
+    for (int i = 0; i < MC_MIN(depth, 4); i++) {
+        mc_str_add(out, " |");
+    }
+    mc_str_addf(out, "%*.1f%%", 15 - 2 * MC_MIN(depth, 4), share(seconds, p->seconds));
+}
+
+/* What a loop does beside the steps of its body, as a step of its body. */
+static void rest_line(struct mc_str *out, const struct mc_profile *p, const struct mc_step_row *r)
+{
+    shares(out, p, r->depth + 1, r->own, 0);
+    mc_str_addf(out, "  %9.3fs      %.2es %7lld %4s %9s %6s  the loop itself\n", r->own,
+                r->own / (double)r->calls, (long long)r->calls, "-", "-", "-");
+}
+
+static void step_line(struct mc_str *out, const struct mc_profile *p, const struct mc_step_row *r, double sum)
+{
+    struct mc_str flops = { 0 }, bytes = { 0 };
+    mc_rate_text(&flops, r->flops, r->seconds);
+    mc_rate_text(&bytes, r->bytes, r->seconds);
+    out->bad |= flops.bad || bytes.bad;
+    if (!out->bad) {
+        shares(out, p, r->depth, r->seconds, sum);
+        mc_str_addf(out, "  %9.3fs      %.2es %7lld %4d %9s %6s  %s, %s: ", r->seconds,
+                    r->seconds / (double)r->calls, (long long)r->calls, r->step, flops.s, bytes.s,
+                    mc_step_name(r->f->code, r->step), r->class);
+    }
+    mc_str_line(out, mc_step_text(r->f->code, r->step), LINE_COLUMNS);
+    mc_str_add(out, "\n");
+    results(out, r->f, r->step);
+    mc_str_free(&flops);
+    mc_str_free(&bytes);
+}
+
+/* Prints the rows from i on that are in the same loops, each with its body; returns the next row. */
+static size_t step_lines(struct mc_str *out, const struct mc_profile *p, size_t i)
+{
+    const int depth = p->row.at[i].depth;
     double sum = 0;
+    while (i < p->row.n && p->row.at[i].depth == depth) {
+        const struct mc_step_row *r = &p->row.at[i++];
+        sum += r->seconds;
+        step_line(out, p, r, sum);
+        if (i < p->row.n && p->row.at[i].depth > depth) {
+            i = step_lines(out, p, i);
+            rest_line(out, p, r);
+        }
+    }
+    return i;
+}
+
+static void step_table(struct mc_str *out, const struct mc_profile *p)
+{
     mc_str_add(
         out,
         "Steps\n------\n<% time> <sum %> <step time> <time per call> <#call> <id> <GFLOP/s> <GB/s> <Step>\n");
-    for (size_t i = 0; i < p->row.n; i++) {
-        const struct mc_step_row *r = &p->row.at[i];
-        struct mc_str flops = { 0 }, bytes = { 0 };
-        sum += r->seconds;
-        mc_rate_text(&flops, r->flops, r->seconds);
-        mc_rate_text(&bytes, r->bytes, r->seconds);
-        out->bad |= flops.bad || bytes.bad;
-        if (!out->bad) {
-            mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es %7lld %4d %9s %6s  %s, %s: ",
-                        share(r->seconds, p->seconds), share(sum, p->seconds), r->seconds,
-                        r->seconds / (double)r->calls, (long long)r->calls, r->step, flops.s, bytes.s,
-                        mc_step_name(f->code, r->step), r->class);
-        }
-        mc_str_line(out, mc_step_text(f->code, r->step), LINE_COLUMNS);
-        mc_str_add(out, "\n");
-        results(out, f, r->step);
-        mc_str_free(&flops);
-        mc_str_free(&bytes);
+    if (p->row.n) {
+        step_lines(out, p, 0);
     }
     mc_str_add(out, "\n");
 }
@@ -319,6 +428,10 @@ static void memory_table(struct mc_str *out, const struct mc_function *f, const 
     mc_str_bytes(out, (double)p->separate);
     mc_str_add(out, " if no two shared memory\n  Workspaces and row buffers: ");
     mc_str_bytes(out, (double)p->scratch);
+    if (p->loops) {
+        mc_str_add(out, "\n  Values and states of loops: ");
+        mc_str_bytes(out, (double)p->loops);
+    }
     mc_str_addf(out, "\n\n<bytes> <offset> <from step> <to step> <type> <value>\n");
     for (size_t i = 0; i < p->life.n && i < MOST_VALUES; i++) {
         const struct mc_life *l = &p->life.at[i];
@@ -342,7 +455,7 @@ mc_status mc_function_profile(const mc_function *f, FILE *to)
     struct mc_profile p;
     struct mc_str out = { 0 };
     if (!f) {
-        return mc_fail(MC_EARG, "profile: there is no function");
+        return mc_fail(MC_EARG, "profile: the function is NULL");
     }
     pthread_mutex_t *lock = &((mc_function *)f)->lock;
     pthread_mutex_lock(lock);
@@ -350,7 +463,7 @@ mc_status mc_function_profile(const mc_function *f, FILE *to)
     if (s == MC_OK) {
         header(&out, f, &p);
         s = class_table(&out, &p);
-        step_table(&out, f, &p);
+        step_table(&out, &p);
         memory_table(&out, f, &p);
         mc_profile_free(&p);
     }

@@ -9,12 +9,16 @@
 #include "graph/picture.h"
 
 struct mc_step_row {
+    const struct mc_function *f; /* whose step it is: the profiled function or the body of a loop in it */
     int step;
-    const char *type;            /* "C", "lib", "ref", "view" */
+    int depth;                   /* number of loops that it is in */
+    const char *type;            /* "C", "lib", "ref", "view", "loop" */
     char class[48];              /* kind of kernel, solver, op */
     int64_t calls;
-    double seconds, flops, bytes;
+    double seconds, flops, bytes; /* of a loop: with its body */
+    double own;                  /* seconds without those of steps of its body */
 };
+typedef VEC(struct mc_step_row) mc_step_rows;
 struct mc_life {                 /* a value in the arena */
     int value;
     size_t bytes;
@@ -22,13 +26,19 @@ struct mc_life {                 /* a value in the arena */
     int first, last;             /* the steps between which it is live */
 };
 struct mc_profile {
-    VEC(struct mc_step_row) row; /* the slowest first; steps that never ran are left out */
+    /* The slowest first; a loop is followed by the steps of its body.  Steps that never ran are left out. */
+    mc_step_rows row;
     double seconds;              /* of all steps */
     VEC(struct mc_life) life;    /* the largest first; empty before the first call */
     size_t arena, scratch, separate; /* planned bytes; separate: if no two values shared memory */
+    size_t loops;                /* bytes for values and states of the bodies of loops */
 };
 mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f);
 void mc_profile_free(struct mc_profile *p);
+/* the row of that step; NULL: it never ran */
+const struct mc_step_row *mc_profile_row(const struct mc_profile *p, const struct mc_function *f, int step);
+/* of the newest shape: memory of all loops */
+size_t mc_loops_memory(const struct mc_function *f);
 void mc_value_text(struct mc_str *out, const struct mc_function *f, int value); /* name or formula, short */
 void mc_seconds_text(struct mc_str *out, double seconds);                       /* "1.5 ms" */
 /* amount / seconds in units of 1e9; "-" if there is none */

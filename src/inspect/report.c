@@ -48,6 +48,7 @@ static const char style[] =
     ".track{height:14px;background:var(--soft);border-radius:4px;overflow:hidden}.fill{height:14px;"
     "background:var(--bar);border-radius:4px;min-width:2px}"
     ".num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
+    ".body{border-left:3px solid var(--soft);padding-left:14px;margin:4px 0 2px}"
     "pre.formula{white-space:pre-wrap;overflow-wrap:anywhere}"
     "details pre{margin:10px 0 4px;padding:10px "
     "12px;border-radius:8px;background:var(--soft);overflow:auto;max-height:420px}"
@@ -111,6 +112,12 @@ static void summary(const struct page *g)
 
 /* ---- the graph ---- */
 
+static bool is_work(const struct mc_function *f, int step)
+{
+    const enum mc_step_kind kind = f->code->program.step.at[step].kind;
+    return kind == STEP_KERNEL || kind == STEP_HEAVY || kind == STEP_HOST;
+}
+
 static const char *step_word(struct mc_arena *a, const char *name)
 {
     struct mc_str word = { 0 };
@@ -120,6 +127,53 @@ static const char *step_word(struct mc_arena *a, const char *name)
     return s;
 }
 
+/* By node id: the step that computes it. */
+static mc_status badges(struct mc_arena *a, const struct mc_function *f, const char **badge)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (size_t i = 0; i < pr->step.n; i++) {
+        const struct mc_step *st = &pr->step.at[i];
+        const char *word = is_work(f, (int)i) ? step_word(a, mc_step_name(f->code, (int)i)) : "";
+        for (int k = 0; k < st->nnode && word; k++) {
+            badge[st->node[k]->id] = word;
+        }
+        if (st->heavy && word) {
+            badge[st->heavy->id] = word;
+        }
+        TRY(word ? MC_OK : MC_EMEMORY);
+    }
+    return MC_OK;
+}
+
+/* The badges of f's nodes, and the compiled bodies of its loops. */
+static mc_status steps_say(struct mc_arena *a, const struct mc_function *f, struct mc_picture_says *says)
+{
+    const struct mc_program *pr = &f->code->program;
+    const size_t nodes = pr->graph->nodes.n + 1;
+    const char **badge = mc_arena_alloc(a, nodes * sizeof *badge);
+    const struct mc_picture_body **body = mc_arena_alloc(a, nodes * sizeof *body);
+    TRY(badge && body ? badges(a, f, badge) : MC_EMEMORY);
+    says->badge = badge;
+    says->body = body;
+    for (size_t i = 0; f->loop && i < pr->step.n; i++) {
+        const struct mc_function *l = f->loop[i];
+        struct mc_picture_body *b = l ? mc_arena_alloc(a, sizeof *b) : NULL;
+        mc_node **out = l ? mc_arena_alloc(a, (size_t)(l->code->program.noutput + 1) * sizeof *out) : NULL;
+        if (!l) {
+            continue;
+        }
+        const struct mc_program *in = &l->code->program;
+        TRY(b && out ? MC_OK : MC_EMEMORY);
+        for (int k = 0; k < in->noutput; k++) {
+            out[k] = in->value.at[in->output[k]].node;
+        }
+        *b = (struct mc_picture_body){ .nin = in->ninput, .nout = in->noutput, .in = in->input, .out = out };
+        TRY(steps_say(a, l, &b->says));
+        body[pr->step.at[i].node[0]->id] = b;
+    }
+    return MC_OK;
+}
+
 /* Lists outputs and new values of shared variables, and the step that computes each node. */
 static mc_status graph(const struct page *g)
 {
@@ -127,10 +181,11 @@ static mc_status graph(const struct page *g)
     int n = pr->noutput + pr->nupdate;
     struct mc_arena a = { 0 };
     struct mc_picture pic;
+    struct mc_picture_says says = { NULL };
     mc_node **out = mc_arena_alloc(&a, (size_t)(n + 1) * sizeof *out);
     const char **label = mc_arena_alloc(&a, (size_t)(n + 1) * sizeof *label);
-    const char **badge = mc_arena_alloc(&a, (pr->graph->nodes.n + 1) * sizeof *badge);
-    mc_status s = out && label && badge ? MC_OK : MC_EMEMORY;
+    mc_status s = out && label ? steps_say(&a, g->f, &says) : MC_EMEMORY;
+    says.output = label;
     for (int i = 0; i < n && s == MC_OK; i++) {
         bool result = i < pr->noutput;
         out[i] = pr->value.at[result ? pr->output[i] : pr->update[i - pr->noutput]].node;
@@ -146,27 +201,15 @@ static mc_status graph(const struct page *g)
         mc_str_free(&word);
         s = label[i] ? MC_OK : MC_EMEMORY;
     }
-    for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
-        const struct mc_step *st = &pr->step.at[i];
-        bool works = st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || st->kind == STEP_HOST;
-        const char *word = works ? step_word(&a, mc_step_name(g->f->code, (int)i)) : "";
-        for (int k = 0; k < st->nnode && word; k++) {
-            badge[st->node[k]->id] = word;
-        }
-        if (st->heavy && word) {
-            badge[st->heavy->id] = word;
-        }
-        s = word ? MC_OK : MC_EMEMORY;
-    }
     if (n && s == MC_OK) {
-        s = mc_picture_make(&pic, n, out, &(struct mc_picture_says){ label, badge });
+        s = mc_picture_make(&pic, n, out, &says);
         if (s == MC_OK) {
-            mc_str_add(g->out, "<h2>Graph of operations</h2>\n<p class=\"dim small\">What is left of the "
-                               "formulas after simplification, an operation a box, from the "
-                               "inputs above to the results below. A box says its operation, the type and "
-                               "sizes of its result (? where only the call tells), and the "
-                               "step that computes it.</p>\n<details><summary>Show the graph</summary>\n<div "
-                               "class=\"card graph\">\n");
+            mc_str_add(g->out, "<h2>Graph of operations</h2>\n<p class=\"dim small\">The formulas after "
+                               "simplification, one operation in each box, from the inputs at the top to the "
+                               "results at the bottom. A box shows its operation, the type and sizes of its "
+                               "result (? where a size depends on the call), and the step that computes "
+                               "it. The box of a loop contains its body.</p>\n<details><summary>Show the "
+                               "graph</summary>\n<div class=\"card graph\">\n");
             s = mc_svg_add(g->out, &pic);
             mc_str_add(g->out, "</div></details>\n");
             mc_picture_free(&pic);
@@ -219,6 +262,7 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
         100 * r->seconds / all);
     mc_str_addf(out, "<span class=\"num small\">%.1f%% · ", 100 * r->seconds / all);
     mc_seconds_text(out, r->seconds / (double)r->calls);
+    mc_str_add(out, r->depth ? " a run" : "");
     bool idle = strstr(r->class, " idle") != NULL; /* the steps that read its result did its work */
     bool rated = !idle &&
                  r->seconds >=
@@ -235,15 +279,18 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
     mc_str_add(out, "</span>");
 }
 
-/* The details of a step: how it is computed, its results, its formula, its kernel. */
-static void behind(const struct page *g, int i, const struct mc_step_row *r)
+static void step_list(const struct page *g, const struct mc_function *f);
+
+/* The details of a step: how it is computed, its results, its formula, its kernel, its body. */
+static void behind(const struct page *g, const struct mc_function *f, int i, const struct mc_step_row *r)
 {
-    const struct mc_step *st = &g->f->code->program.step.at[i];
-    mc_step_info info = mc_function_step(g->f, i);
+    const struct mc_step *st = &f->code->program.step.at[i];
+    const struct mc_shape_plan *plan = mc_newest_plan(f);
+    mc_step_info info = mc_function_step(f, i);
     mc_str_add(g->out, "<p class=\"small dim\">Computed by: ");
     mc_str_html(g->out, r ? r->class : info.kind);
-    for (int k = 0, shown = 0; k < st->ndst && g->f->plans; k++) {
-        const struct mc_slot *at = &g->f->plans->slot[st->dst[k]];
+    for (int k = 0, shown = 0; k < st->ndst && plan; k++) {
+        const struct mc_slot *at = &plan->slot[st->dst[k]];
         if (at->base != BASE_NONE) {
             mc_str_add(g->out, shown++ ? ", " : ". Result: ");
             mc_type_text(g->out, &at->type);
@@ -251,56 +298,77 @@ static void behind(const struct page *g, int i, const struct mc_step_row *r)
     }
     mc_str_add(g->out, *info.reason ? ". " : ".");
     mc_str_html(g->out, info.reason);
+    if (r && r->depth) {
+        mc_str_addf(g->out, " Run %lld times.", (long long)r->calls);
+    }
     mc_str_add(g->out, "</p>\n<pre class=\"formula\">");
     mc_str_html(g->out, info.text);
     mc_str_add(g->out, "</pre>\n");
-    if (st->kernel && *g->f->code->source) {
+    if (st->kernel && *f->code->source) {
         mc_str_add(g->out, "<pre>");
-        kernel_source(g->out, g->f, st->kernel->name);
+        kernel_source(g->out, f, st->kernel->name);
         mc_str_add(g->out, "</pre>");
+    }
+    if (f->loop && f->loop[i]) {
+        mc_str_add(g->out,
+                   "<p class=\"small dim\">The steps of its body, which run again in each step of the "
+                   "loop");
+        if (r && r->seconds > 0) {
+            mc_str_add(g->out, "; the loop itself took ");
+            mc_seconds_text(g->out, r->own / (double)r->calls);
+            mc_str_add(g->out, " of one call");
+        }
+        mc_str_add(g->out, ":</p>\n<div class=\"body\">\n");
+        step_list(g, f->loop[i]);
+        mc_str_add(g->out, "</div>\n");
     }
 }
 
-static void step(const struct page *g, int i, const struct mc_step_row *r)
+static void step(const struct page *g, const struct mc_function *f, int i)
 {
-    mc_str_add(g->out, "<details class=\"step\"><summary><span class=\"name\">");
-    mc_str_html(g->out, mc_step_name(g->f->code, i));
+    const struct mc_step_row *r = mc_profile_row(g->p, f, i);
+    mc_str_addf(g->out, "<details class=\"step\"%s><summary><span class=\"name\">",
+                f->loop && f->loop[i] ? " open=\"open\"" : "");
+    mc_str_html(g->out, mc_step_name(f->code, i));
     mc_str_add(g->out, "</span>");
     numbers(g->out, r, g->p->seconds);
     mc_str_add(g->out, "</summary>\n");
-    behind(g, i, r);
+    behind(g, f, i, r);
     mc_str_add(g->out, "</details>\n");
+}
+
+static void step_list(const struct page *g, const struct mc_function *f)
+{
+    for (int i = 0; i < f->code->nstep; i++) {
+        if (is_work(f, i)) {
+            step(g, f, i);
+        }
+    }
 }
 
 static void steps(const struct page *g)
 {
     int quiet = 0;
     mc_str_add(g->out,
-               "<h2>Steps</h2>\n<p class=\"dim small\">What one call does, in the order in which it runs");
-    mc_str_add(g->out, g->p->seconds > 0 ? ": the share of the time, the time of one call, and how much "
-                                           "arithmetic or memory traffic that is a second. "
-                                         : "; the steps were not timed. ");
+               "<h2>Steps</h2>\n<p class=\"dim small\">The work of one call, in the order of execution");
+    mc_str_add(g->out, g->p->seconds > 0
+                           ? ": the share of the time, the time of one call, and the arithmetic "
+                             "or memory traffic in a second. "
+                           : "; the steps were not timed. ");
     mc_str_add(
         g->out,
         "Open a step to see its formula and, where it was compiled, its code.</p>\n<div class=\"card\">\n");
+    step_list(g, g->f);
     for (int i = 0; i < g->f->code->nstep; i++) {
-        enum mc_step_kind kind = g->f->code->program.step.at[i].kind;
-        const struct mc_step_row *r = NULL;
-        for (size_t k = 0; k < g->p->row.n && !r; k++) {
-            r = g->p->row.at[k].step == i ? &g->p->row.at[k] : NULL;
-        }
-        if (kind == STEP_KERNEL || kind == STEP_HEAVY || kind == STEP_HOST) {
-            step(g, i, r);
-        } else {
-            quiet++;
-        }
+        quiet += !is_work(g->f, i);
     }
     mc_str_add(g->out, "</div>\n");
     if (quiet) {
-        mc_str_addf(g->out,
-                    "<p class=\"dim small\">%d more step%s only find%s sizes or look at values in another "
-                    "shape, and take no time of note.</p>\n",
-                    quiet, quiet == 1 ? "" : "s", quiet == 1 ? "s" : "");
+        mc_str_addf(
+            g->out,
+            "<p class=\"dim small\">%d more step%s only find%s sizes or view values in another shape, "
+            "and take negligible time.</p>\n",
+            quiet, quiet == 1 ? "" : "s", quiet == 1 ? "s" : "");
     }
 }
 
@@ -345,14 +413,19 @@ static void value_box(const struct page *g, const struct mc_life *l, double wide
 static void memory(const struct page *g)
 {
     double wide = 920, high = 220, arena = (double)MC_MAX(g->p->arena, (size_t)1);
-    mc_str_add(g->out, "<h2>Memory</h2>\n<p class=\"dim small\">A box is an intermediate value: as high as "
-                       "it is large, from the step that makes it to the last one that reads it. "
-                       "Values that are not needed at the same time share memory: ");
+    mc_str_add(g->out,
+               "<h2>Memory</h2>\n<p class=\"dim small\">A box is an intermediate value: its height is "
+               "its size, and it extends from the step that makes it to the last one that reads it. "
+               "Values that are not needed at the same time share memory: ");
     mc_str_bytes(g->out, (double)g->p->arena);
     mc_str_add(g->out, " hold what would take ");
     mc_str_bytes(g->out, (double)g->p->separate);
     mc_str_add(g->out, " side by side. Working memory of single steps takes up to ");
     mc_str_bytes(g->out, (double)g->p->scratch);
+    if (g->p->loops) {
+        mc_str_add(g->out, ", values and states of loops ");
+        mc_str_bytes(g->out, (double)g->p->loops);
+    }
     mc_str_addf(g->out,
                 ".</p>\n<div class=\"card\"><svg class=\"mem\" viewBox=\"0 0 1000 %.0f\" role=\"img\">\n",
                 high + 34);
@@ -376,6 +449,16 @@ static void memory(const struct page *g)
 }
 
 /* ---- the page ---- */
+
+static void sources(struct mc_str *out, const struct mc_function *f)
+{
+    mc_str_html(out, f->code->source);
+    for (int i = 0; f->loop && i < f->code->nstep; i++) {
+        if (f->loop[i]) {
+            sources(out, f->loop[i]);
+        }
+    }
+}
 
 static mc_status page(const struct page *g, const char *title, const char *extra_html)
 {
@@ -403,7 +486,7 @@ static mc_status page(const struct page *g, const char *title, const char *extra
     }
     mc_str_add(g->out, "<h2>Code</h2>\n<p class=\"dim small\">All that was compiled for this "
                        "function.</p>\n<details><summary>Show the source</summary><div class=\"card\"><pre>");
-    mc_str_html(g->out, g->f->code->source);
+    sources(g->out, g->f);
     mc_str_add(g->out, "</pre></div></details>\n</body></html>\n");
     return s;
 }
@@ -413,7 +496,7 @@ mc_status mc_function_report_with(const mc_function *f, FILE *to, const char *ti
     struct mc_profile p;
     struct mc_str out = { 0 };
     if (!f) {
-        return mc_fail(MC_EARG, "report: there is no function");
+        return mc_fail(MC_EARG, "report: the function is NULL");
     }
     pthread_mutex_t *lock = &((mc_function *)f)->lock;
     pthread_mutex_lock(lock);

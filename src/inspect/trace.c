@@ -91,6 +91,31 @@ static void name_track(int gpu, const char *device)
     mc_str_free(&out);
 }
 
+/* "body": the steps of a loop's body, with the runs and seconds since the last event. */
+static void body_steps(struct mc_str *out, struct mc_function *body)
+{
+    const char *comma = "";
+    mc_str_add(out, ",\"body\":[");
+    for (int i = 0; i < body->code->nstep; i++) {
+        struct mc_step_time *t = &body->time[i];
+        if (t->calls == t->traced_calls) {
+            continue;
+        }
+        mc_str_addf(out, "%s{\"step\":%d,\"name\":", comma, i);
+        mc_str_json(out, mc_step_name(body->code, i));
+        mc_str_addf(out, ",\"runs\":%lld,\"seconds\":%.9f", (long long)(t->calls - t->traced_calls),
+                    t->seconds - t->traced_seconds);
+        t->traced_calls = t->calls;
+        t->traced_seconds = t->seconds;
+        if (body->loop && body->loop[i]) {
+            body_steps(out, body->loop[i]);
+        }
+        mc_str_add(out, "}");
+        comma = ",";
+    }
+    mc_str_add(out, "]");
+}
+
 void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from,
                    double seconds)
 {
@@ -101,7 +126,7 @@ void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, i
     mc_step_info info = mc_function_step(f, step);
     int gpu = strcmp(info.device, mc_host.name) == 0 ? -1 : f->code->device->number;
     struct mc_str out = { 0 }, work = { 0 }, text = { 0 }, shape = { 0 };
-    mc_str_addf(&work, "%s %s", info.kind, info.solver);
+    mc_str_addf(&work, "%s%s%s", info.kind, *info.solver ? " " : "", info.solver);
     mc_str_line(&text, info.text, FORMULA_COLUMNS);
     for (int i = 0; i < st->ndst; i++) {
         mc_str_add(&shape, i ? ", " : "");
@@ -114,6 +139,9 @@ void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, i
     mc_str_json(&out, text.s ? text.s : "");
     mc_str_add(&out, ",\"result\":");
     mc_str_json(&out, shape.s ? shape.s : "");
+    if (f->loop && f->loop[step]) {
+        body_steps(&out, f->loop[step]);
+    }
     mc_str_add(&out, "}}");
     out.bad |= work.bad | text.bad | shape.bad;
     pthread_mutex_lock(&trace.lock);

@@ -1,26 +1,6 @@
 /* fused.c: makes a kernel of a group: its nodes become kernel values, nodes outside the group operands. */
 #include "lower/make.h"
 
-bool mc_counts(const mc_node *n)
-{
-    return n->op->form == FORM_ARANGE && mc_is_fusible(n);
-}
-
-int mc_position_axis(const mc_node *n)
-{
-    if (mc_counts(n)) {
-        return 0;
-    }
-    if (n->op->form == FORM_DIMSHUFFLE && mc_counts(n->in[0])) {
-        for (int i = 0; i < n->attr[0].n; i++) {
-            if (n->attr[0].ints[i] == 0) {
-                return i;
-            }
-        }
-    }
-    return -1;
-}
-
 bool mc_inside(const struct make *m, const mc_node *n, int group)
 {
     return !m->early[n->id] && m->groups.of[n->id] == group && !(n->op->flags & OP_LEAF);
@@ -330,7 +310,7 @@ static mc_status fuse(struct fused *f)
     TRY(values(f));
     TRY(collect_loads(f));
     TRY(collect_stores(f));
-    mc_kernel_analyse(f->k);
+    TRY(mc_kernel_analyse(f->k));
     TRY(epilogue(f));
     return add_step(f);
 }

@@ -37,13 +37,6 @@ unsigned mc_varies(const struct mc_type *t)
     return v;
 }
 
-static bool counts_from_zero(const mc_node *n)
-{
-    double start = 1, step = 0;
-    return n->op->form == FORM_ARANGE && n->nin == 3 && n->type.dtype == MC_INT64 &&
-           mc_const_number(n->in[0], &start) && start == 0 && mc_const_number(n->in[2], &step) && step == 1;
-}
-
 /* A kernel counts the axes of an operand as its own: a value of fewer axes, but for a number, would be
  * repeated along others. */
 static bool repeats_alike(const mc_node *n)
@@ -53,7 +46,7 @@ static bool repeats_alike(const mc_node *n)
 
 bool mc_is_fusible(const mc_node *n)
 {
-    return mc_is_elementwise(n) || repeats_alike(n) || n->op->form == FORM_CHECK || counts_from_zero(n) ||
+    return mc_is_elementwise(n) || repeats_alike(n) || n->op->form == FORM_CHECK || mc_counts(n) ||
            n->op->reduction != REDUCE_NONE;
 }
 

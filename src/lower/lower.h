@@ -97,12 +97,14 @@ void mc_groups_free(struct mc_groups *groups);
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
                           mc_node *const *out, int nup, struct mc_shared *const *shared,
                           mc_node *const *update, enum mc_fusing fuse, bool rounds);
-int mc_value_root(const struct mc_program *p, int v);   /* the value whose memory v is or views */
-void mc_program_free(struct mc_program *p);
 /* pooled_steps.c: finds steps whose solver may also do an earlier step; called before liveness */
 void mc_find_pooled_steps(struct mc_program *p);
 /* static_size.c: number of elements along the axes that the step's kernel loops over; -1: not static */
 int64_t mc_static_length(const struct mc_step *st);
+/* values.c */
+int mc_value_root(const struct mc_program *p, int v);   /* the value whose memory v is or views */
+void mc_program_free(struct mc_program *p);
+bool mc_counts(const mc_node *n);                       /* is n 0, 1, 2, ...? */
 /* The axis along which n is the position 0, 1, 2, ...: arange, perhaps with axes of size 1 added; -1: n is
  * not a position. */
 int mc_position_axis(const mc_node *n);

@@ -29,7 +29,6 @@ static inline bool mc_is_heavy(const mc_node *n)
 }
 
 /* plan_time.c: nodes that are computed on the host at plan time */
-bool mc_is_shape_arg(const mc_node *n, int i); /* does input i determine sizes? */
 void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count);
 void mc_find_required(struct make *m, mc_node *const *list, size_t count);
 /* order.c: the order in which groups run, and the nodes that must be stored */
@@ -48,7 +47,6 @@ mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n
 bool mc_fits_in_byte(const mc_node *n);
 mc_status mc_lower_sign_bytes(const struct make *m, int nout, mc_node **out, bool *changed);
 /* fused.c: the kernel form of a group */
-bool mc_counts(const mc_node *n);                                   /* is n 0, 1, 2, ...? */
 bool mc_inside(const struct make *m, const mc_node *n, int group);
 mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode);
 /* epilogue.c: the form of the epilogue that kernel k computes. k is analysed and stores only `result`, and

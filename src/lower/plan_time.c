@@ -2,11 +2,6 @@
  * from them, and values that sizes depend on. */
 #include "lower/make.h"
 
-bool mc_is_shape_arg(const mc_node *n, int i)
-{
-    return (i < 31 && n->op->shape_args >> i & 1) || (n->op->shape_args >> 31 && i >= 1);
-}
-
 static bool small(const struct mc_type *t)
 {
     return t->rank == 0 || (t->rank == 1 && t->dims[0] >= 0 && t->dims[0] <= 64);

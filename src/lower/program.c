@@ -55,7 +55,7 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
 {
     struct mc_program *p = m->p;
     VEC(int) src = { 0 };
-    int dst[16];
+    int dst[MC_MOST_RESULTS];
     struct mc_step s = {
         .kind = kind, .nnode = 1, .product = -1, .before = -1, .reason = reason, .ndst = n->nout
     };
@@ -146,14 +146,6 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
     VEC_FREE(inner);
     VEC_FREE(all);
     return st;
-}
-
-int mc_value_root(const struct mc_program *p, int v)
-{
-    while (p->value.at[v].view_of >= 0) {
-        v = p->value.at[v].view_of;
-    }
-    return v;
 }
 
 /* Step i reads what s reads: s is step i itself, or the step before, whose work step i may do. */
@@ -410,16 +402,4 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
         mc_program_free(p);
     }
     return st;
-}
-
-void mc_program_free(struct mc_program *p)
-{
-    for (size_t i = 0; i < p->step.n; i++) {
-        mc_kernel_free(p->step.at[i].kernel);
-    }
-    VEC_FREE(p->step);
-    VEC_FREE(p->value);
-    mc_free(p->value_of);
-    mc_arena_free(&p->arena);
-    *p = (struct mc_program){ 0 };
 }

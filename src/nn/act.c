@@ -99,6 +99,6 @@ void mc_nn_manual_acts(struct mc_nn_text *t)
     for (const struct act *a = acts; a->name; a++) {
         mc_nn_manual_row(t, a->name, a->field, a->form, true);
     }
-    mc_nn_add(t, "\nBesides these, every op of one tensor, with its settings in brackets: `tanh`, "
+    mc_nn_add(t, "\nEvery op of one tensor can be used too, with its settings in brackets: `tanh`, "
                  "`softplus`, `relu(alpha=0.1)`.\n");
 }

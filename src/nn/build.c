@@ -50,8 +50,8 @@ bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis)
 {
     return axis < mc_nn_rank(b, 0) && mc_nn_dims(b, 0)[axis] >= 0 ? true
            : axis < mc_nn_rank(b, 0)
-               ? mc_nn_refuse(b, NULL, "size %d of its input must be known, for %s", axis, why)
-               : mc_nn_refuse(b, NULL, "its input has rank %d, and no axis %d", mc_nn_rank(b, 0), axis);
+               ? mc_nn_refuse(b, NULL, "size %d of the input must be known for %s", axis, why)
+               : mc_nn_refuse(b, NULL, "the input has rank %d and no axis %d", mc_nn_rank(b, 0), axis);
 }
 
 void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims)
@@ -71,12 +71,12 @@ bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least,
 {
     int have = mc_nn_list(mc_nn_get(&b->set, field), out, NN_MOST_AXES);
     if (have != n && have != 1) {
-        return mc_nn_refuse(b, field, "%s has %d sizes, for %d axes", field, have, n);
+        return mc_nn_refuse(b, field, "%s has %d sizes for %d axes", field, have, n);
     }
     for (int i = 0; i < n; i++) {
         out[i] = out[have == 1 ? 0 : i];
         if (out[i] < least) {
-            return mc_nn_refuse(b, field, "%s is %lld, less than %lld", field, (long long)out[i],
+            return mc_nn_refuse(b, field, "%s is %lld; expected at least %lld", field, (long long)out[i],
                                 (long long)least);
         }
     }
@@ -95,7 +95,7 @@ bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in)
     for (int i = 0; i < n; i++) {
         int64_t axis = list[i] < 0 ? list[i] + rank : list[i];
         if (axis < 0 || axis >= rank) {
-            return mc_nn_refuse(b, field, "there is no axis %lld in rank %d", (long long)list[i], rank);
+            return mc_nn_refuse(b, field, "axis %lld is out of range for rank %d", (long long)list[i], rank);
         }
         in[axis] = true;
     }
@@ -103,8 +103,8 @@ bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in)
 }
 
 /* The variable that already has that name, for parameters that layers share. */
-static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const char *tags, int rank,
-                   const int64_t *dims)
+static bool borrow(struct mc_nn_build *b, const char *field, const char *own, mc_shared *s, const char *tags,
+                   int rank, const int64_t *dims)
 {
     mc_node *n = mc_shared_node(b->net->g, s);
     bool same = mc_node_rank(n) == rank, known = false;
@@ -112,7 +112,7 @@ static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const
         same = mc_node_dims(n)[i] == dims[i];
     }
     if (!same) {
-        return mc_nn_refuse(b, field, "'%s' has another shape than %s", mc_shared_name(s), field);
+        return mc_nn_refuse(b, field, "the shape of '%s' is not that of %s", mc_shared_name(s), field);
     }
     for (int i = 0; i < b->net->nparam; i++) {
         known |= b->net->param[i].shared == s;
@@ -120,32 +120,70 @@ static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const
     mc_nn_let(b, field, "%s", mc_shared_name(s));
     return known ||
            mc_nn_push(b->net, &b->net->param, &b->net->nparam, &b->net->param_cap, sizeof *b->net->param,
-                      &(struct mc_nn_param){ mc_shared_name(s), tags, s, b->layer, field });
+                      &(struct mc_nn_param){ mc_shared_name(s), tags, s, b->layer, own });
 }
 
-bool mc_nn_weights(struct mc_nn_build *b, const char *field, const char *tags, int rank, const int64_t *dims)
+/* A contiguous array of `blocks` drawn arrays, beside each other along the last axis. */
+static mc_array *draw_blocks(struct mc_nn_build *b, int blocks, const struct mc_nn_slice *init, int rank,
+                             const int64_t *dims)
 {
-    struct mc_nn_slice init = mc_nn_get(&b->set, field);
+    int64_t all[NN_MOST_AXES], rows = 1;
+    if (blocks == 1) {
+        return mc_nn_draw(b->net, b->set.line, init[0], rank, dims);
+    }
+    for (int i = 0; i < rank; i++) {
+        all[i] = dims[i] * (i == rank - 1 ? blocks : 1);
+        rows *= i < rank - 1 ? dims[i] : 1;
+    }
+    mc_array *whole = mc_array_new(mc_nn_float(), rank, all);
+    for (int k = 0; whole && k < blocks; k++) {
+        mc_array *one = mc_nn_draw(b->net, b->set.line, init[k], rank, dims);
+        const size_t row = (size_t)dims[rank - 1] * mc_dtype_size(mc_nn_float());
+        for (int64_t r = 0; one && r < rows; r++) {
+            memcpy((char *)mc_array_data(whole) + ((size_t)r * (size_t)blocks + (size_t)k) * row,
+                   (const char *)mc_array_data(one) + (size_t)r * row, row);
+        }
+        if (!one) {
+            mc_array_unref(&whole);
+        }
+        mc_array_unref(&one);
+    }
+    return whole;
+}
+
+bool mc_nn_blocks(struct mc_nn_build *b, const char *field, const char *own, const char *tags, int blocks,
+                  const struct mc_nn_slice *init, int rank, const int64_t *dims)
+{
     struct mc_nn_text name = { 0 };
-    if (b->failed || mc_nn_same(init, "none")) {
+    int64_t all[NN_MOST_AXES];
+    if (b->failed || mc_nn_same(init[0], "none")) {
         mc_nn_hole(&b->holes, field, "");
         return !b->failed;
     }
-    mc_nn_addn(&name, init.s, init.n);
+    for (int i = 0; i < rank; i++) {
+        all[i] = dims[i] * (i == rank - 1 ? blocks : 1);
+    }
+    mc_nn_addn(&name, init[0].s, init[0].n);
     mc_shared *s = name.bad ? NULL : mc_shared_named(b->net->g, name.s);
     if (s) {
-        b->failed |= !borrow(b, field, s, tags, rank, dims);
+        b->failed |= !borrow(b, field, own, s, tags, rank, all);
     } else {
-        mc_array *value = name.bad ? NULL : mc_nn_draw(b->net, b->set.line, init, rank, dims);
+        mc_array *value = name.bad ? NULL : draw_blocks(b, blocks, init, rank, dims);
         name.n = 0;
-        mc_nn_addf(&name, "%s_%s", b->layer->var[0], field);
+        mc_nn_addf(&name, "%s_%s", b->layer->var[0], own);
         if (name.bad) {
             mc_array_unref(&value);
         }
-        s = value ? mc_nn_param(b->net, b->layer, field, name.s, tags, value) : NULL;
+        s = value ? mc_nn_param(b->net, b->layer, own, name.s, tags, value) : NULL;
         b->failed |= !s;
         mc_nn_let(b, field, "%s", s ? mc_shared_name(s) : "");
     }
     mc_nn_free(&name);
     return !b->failed;
+}
+
+bool mc_nn_weights(struct mc_nn_build *b, const char *field, const char *tags, int rank, const int64_t *dims)
+{
+    const struct mc_nn_slice init = mc_nn_get(&b->set, field);
+    return mc_nn_blocks(b, field, field, tags, 1, &init, rank, dims);
 }

@@ -10,7 +10,7 @@ enum { C01B_RANK = 4 };
 static bool is_rank_4(struct mc_nn_build *b)
 {
     return mc_nn_rank(b, 0) == C01B_RANK ||
-           mc_nn_refuse(b, NULL, "its input has rank %d; four axes are possible", mc_nn_rank(b, 0));
+           mc_nn_refuse(b, NULL, "the input has rank %d; expected four axes", mc_nn_rank(b, 0));
 }
 
 /* The single number of a setting that must be square. */
@@ -55,11 +55,11 @@ static void conv_cc(struct mc_nn_build *b)
     }
     int64_t channels = mc_nn_dims(b, 0)[shuffle ? 1 : 0];
     if (filters < 1 || filters % 16) {
-        mc_nn_refuse(b, "filters", "%lld filters; a multiple of 16 is possible", (long long)filters);
+        mc_nn_refuse(b, "filters", "%lld filters; expected a multiple of 16", (long long)filters);
         return;
     }
     if (channels > 3 && channels % 4) {
-        mc_nn_refuse(b, NULL, "its input has %lld channels; 1, 2, 3 or a multiple of 4 are possible",
+        mc_nn_refuse(b, NULL, "the input has %lld channels; expected 1, 2, 3 or a multiple of 4",
                      (long long)channels);
         return;
     }
@@ -100,7 +100,7 @@ static void pool_cc(struct mc_nn_build *b)
         return;
     }
     if (stride > size) {
-        mc_nn_refuse(b, "stride", "stride %lld of windows of %lld leaves gaps", (long long)stride,
+        mc_nn_refuse(b, "stride", "stride %lld is larger than the window, %lld", (long long)stride,
                      (long long)size);
         return;
     }
@@ -132,12 +132,12 @@ static void nervana(struct mc_nn_build *b)
     int64_t taps[NN_MOST_AXES], stride[NN_MOST_AXES], around[NN_MOST_AXES] = { 0 }, dims[NN_MOST_AXES],
                                                       filters = mc_nn_int(&b->set, "filters");
     if (n < 1 || n > 3) {
-        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible",
+        mc_nn_refuse(b, NULL, "the input has rank %d; expected batch, channels and one to three spatial axes",
                      n + 2);
         return;
     }
     if (border && pad) {
-        mc_nn_refuse(b, "border_mode", "border_mode and pad are both given");
+        mc_nn_refuse(b, "border_mode", "border_mode and pad are both given; give only one of them");
         return;
     }
     if (!mc_nn_known(b, "its filters", shuffle ? 1 : 0) || !mc_nn_sizes(b, "size", n, 1, taps) ||
@@ -150,7 +150,9 @@ static void nervana(struct mc_nn_build *b)
                                                                : 0;
     }
     if (!shuffle && n != 2 && !b->set.given[mc_nn_field(&b->set, "W")]) {
-        mc_nn_refuse(b, NULL, "W must be given: without shuffles only filters of four axes have a preset");
+        mc_nn_refuse(
+            b, NULL,
+            "W must be given: with dimshuffle=false only filters of four axes have a default initial value");
         return;
     }
     if (!shuffle) {
@@ -176,12 +178,12 @@ const struct mc_nn_kind mc_nn_convnets[] = {
       { FILTERS, { "stride", NN_SIZES, "1" }, { "pad", NN_SIZES, "0", "valid|full|same" }, SHUFFLE, { "flip", NN_BOOL, "false" },
         { "partial_sum", NN_TEXT, "1" }, WEIGHT, BIAS },
       conv_cc,        "$conv{ + $bias}", NULL },
-    { "pool_cc",      "cuda-convnet's MaxPool: square windows that may hang over the end",             1,
+    { "pool_cc",      "cuda-convnet's MaxPool: square windows that may extend past the end",             1,
       { { "size", NN_SIZES, NULL }, { "stride", NN_SIZES, "size", "size" }, SHUFFLE },
       pool_cc,        "max_pool($x, $size{, stride=$stride})", NULL },
-    { "bc01_to_c01b", "images for cuda-convnet: channels, rows, columns, batch",                       1, { END }, NULL, "bc01_to_c01b($x)", NULL },
-    { "c01b_to_bc01", "and back",                                                                      1, { END }, NULL, "c01b_to_bc01($x)", NULL },
-    { "nin_c01b",     "a dense layer at each place of c01b images",                                    1,
+    { "bc01_to_c01b", "images brought to the layout of cuda-convnet: channels, rows, columns, batch",                       1, { END }, NULL, "bc01_to_c01b($x)", NULL },
+    { "c01b_to_bc01", "images of cuda-convnet brought to batch, channels, rows, columns",                                                                      1, { END }, NULL, "c01b_to_bc01($x)", NULL },
+    { "nin_c01b",     "a dense layer across channels at each position of c01b images",                                    1,
       { { "units", NN_COUNT, NULL }, ACT("rectify"), WEIGHT, BIAS },
       nin_c01b,       "$conv{ + $bias}", NULL },
     { "nervana_conv", "Nervana's correlation; border_mode: valid, full or same, or pad",               1,

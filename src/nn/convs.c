@@ -19,8 +19,9 @@ static bool read_sizes(struct mc_nn_build *b, struct sizes *z)
 {
     z->n = mc_nn_rank(b, 0) - 2;
     if (z->n < 1 || z->n > 3) {
-        return mc_nn_refuse(
-            b, NULL, "its input has rank %d; batch, channels and one to three axes are possible", z->n + 2);
+        return mc_nn_refuse(b, NULL,
+                            "the input has rank %d; expected batch, channels and one to three spatial axes",
+                            z->n + 2);
     }
     if (!mc_nn_known(b, "its filters", 1) || !mc_nn_sizes(b, "size", z->n, 1, z->taps)) {
         return false;
@@ -30,8 +31,8 @@ static bool read_sizes(struct mc_nn_build *b, struct sizes *z)
     z->groups = mc_nn_field(&b->set, "groups") < 0 ? 1 : mc_nn_int(&b->set, "groups");
     if (z->filters < 1 || z->groups < 1 || z->filters % z->groups || z->channels % z->groups) {
         return mc_nn_refuse(b, z->groups == 1 ? "filters" : "groups",
-                            "%lld filters and %lld channels do not make %lld groups", (long long)z->filters,
-                            (long long)z->channels, (long long)z->groups);
+                            "%lld filters and %lld channels cannot be divided into %lld groups",
+                            (long long)z->filters, (long long)z->channels, (long long)z->groups);
     }
     return true;
 }
@@ -164,11 +165,12 @@ static void local(struct mc_nn_build *b)
         return;
     }
     if (z.n != 2 || !mc_nn_known(b, "its filters", 2) || !mc_nn_known(b, "its filters", 3)) {
-        mc_nn_refuse(b, NULL, "its input has %d spatial axes; two are possible", z.n);
+        mc_nn_refuse(b, NULL, "the input has %d spatial axes; expected two", z.n);
         return;
     }
     if (each && z.filters != z.channels) {
-        mc_nn_refuse(b, "channelwise", "%lld filters for %lld channels; channelwise means one each",
+        mc_nn_refuse(b, "channelwise",
+                     "%lld filters for %lld channels; channelwise needs one for each channel",
                      (long long)z.filters, (long long)z.channels);
         return;
     }
@@ -191,14 +193,14 @@ static void local(struct mc_nn_build *b)
 const struct mc_nn_kind mc_nn_convs[] = {
     /* name          doc                                                            inputs, settings */
     { "conv",        "convolution; flip=false: correlation",                             1, CONV("true"),  conv, "$conv{ + $bias}", NULL },
-    { "conv_mm",     "conv with flip=false, as Lasagne's Conv2DMMLayer has it",          1, CONV("false"), conv, "$conv{ + $bias}", NULL },
-    { "conv_dnn",    "the same, as Conv2DDNNLayer and Conv3DDNNLayer have it",           1, CONV("false"), conv, "$conv{ + $bias}", NULL },
-    { "dilated_conv", "correlation with spread taps; filters are (channels, filters, taps)", 1,
+    { "conv_mm",     "conv with flip=false by default, as Lasagne's Conv2DMMLayer",          1, CONV("false"), conv, "$conv{ + $bias}", NULL },
+    { "conv_dnn",    "the same, as Conv2DDNNLayer and Conv3DDNNLayer",           1, CONV("false"), conv, "$conv{ + $bias}", NULL },
+    { "dilated_conv", "dilated correlation; W has the axes channels, filters, taps", 1,
       { FILTERS, { "dilation", NN_SIZES, "1" }, WEIGHT, BIAS },                                           dilated, "$conv{ + $bias}", NULL },
-    { "deconv",      "transposed convolution: crop is the pad of the one it turns back", 1,
+    { "deconv",      "transposed convolution: crop is the pad of the convolution it transposes", 1,
       { FILTERS, STRIDE, { "crop", NN_SIZES, "0", "valid|full|same|half" }, { "output", NN_SIZES, "least", "least" }, FLIP("false"), WEIGHT, BIAS },
                                                                                                           deconv, "$conv{ + $bias}", NULL },
-    { "local",       "filters of its own for each place; same sizes",                    1,
+    { "local",       "convolution with separate filters for each position; sizes are kept",                    1,
       { FILTERS, { "channelwise", NN_BOOL, "false" }, FLIP("true"), WEIGHT, BIAS },                       local, "$conv{ + $bias}", NULL },
     LAST_KIND,
 };

@@ -1,8 +1,8 @@
 /* data.c: labelled examples: the table of readers, and the functions of mc_data.
  *
- * Invariant: a mc_data is sound: at least one example, as many labels as examples, each label one of the
- * classes, or as many rows of finite numbers to learn; x contiguous and of uint8 or float32.  All readers end
- * in mc_data_finish, which sees to it. */
+ * Invariant: a mc_data has at least one example, and for each a label that is one of the classes, or a row of
+ * finite numbers to learn; x is contiguous, of uint8 or float32.  All readers end in mc_data_finish, which
+ * checks it. */
 #include "nn/data.h"
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@ struct mc_data {
  * last. */
 static const struct mc_reader readers[] = {
     { mc_digits_knows,   mc_digits_read },
+    { mc_text_knows,     mc_text_read },
     { mc_csv_knows,      mc_csv_read },
     { mc_archive_knows,      mc_archive_read_data },
     { mc_cifar_knows,    mc_cifar_read },
@@ -54,9 +55,9 @@ mc_status mc_example_set_names(struct mc_example_set *r, int n)
     return r->name ? MC_OK : MC_EMEMORY;
 }
 
-/* ---- from raw to sound ---- */
+/* ---- checks ---- */
 
-/* Takes over one array: cast if need be, and contiguous. */
+/* Makes *a a contiguous array of dtype `want`. */
 static mc_status settle(mc_array **a, mc_dtype want)
 {
     mc_array *b = mc_array_dtype(*a) != want ? mc_array_cast(*a, want) : NULL;
@@ -97,7 +98,7 @@ static mc_status check_targets(struct mc_example_set *r, int64_t n)
     if (mc_array_rank(r->t) != 2 || mc_array_dims(r->t)[0] != n || mc_array_dims(r->t)[1] != r->targets ||
         !r->targets) {
         return mc_fail(MC_ESHAPE,
-                       "targets want an array of rank 2, a row of numbers for each of the %lld examples",
+                       "targets must be an array of rank 2 with a row for each of the %lld examples",
                        (long long)n);
     }
     mc_array *a = mc_array_cast(r->t, MC_FLOAT32), *whole = a ? mc_array_copy(a) : NULL;
@@ -119,7 +120,8 @@ static mc_status check(struct mc_example_set *r)
     mc_dtype d = mc_array_dtype(r->t);
     if (mc_array_rank(r->x) < 2) {
         return mc_fail(MC_ESHAPE,
-                       "examples want an array of rank 2 or more, one along its first axis, not of rank %d",
+                       "examples must be an array of rank 2 or more, with one example at each index of the "
+                       "first axis, not of rank %d",
                        mc_array_rank(r->x));
     }
     if (mc_array_size(r->x) == 0) {
@@ -129,15 +131,15 @@ static mc_status check(struct mc_example_set *r)
         return check_targets(r, n);
     }
     if (mc_array_rank(r->t) > 1 && mc_array_dims(r->t)[0] == n && mc_array_size(r->t) != n) {
-        return mc_fail(MC_ESHAPE, "labels are one whole number for each example, not %lld",
+        return mc_fail(MC_ESHAPE, "labels must be one whole number for each example, not %lld",
                        (long long)(mc_array_size(r->t) / n));
     }
     if (mc_array_size(r->t) != n) {
-        return mc_fail(MC_ESHAPE, "%lld examples have %lld labels", (long long)n,
+        return mc_fail(MC_ESHAPE, "there are %lld examples, but %lld labels", (long long)n,
                        (long long)mc_array_size(r->t));
     }
     if (d == MC_BOOL || d > MC_UINT64) {
-        return mc_fail(MC_ETYPE, "labels are whole numbers, not %s", mc_dtype_name(d));
+        return mc_fail(MC_ETYPE, "labels must be whole numbers, not %s", mc_dtype_name(d));
     }
     return MC_OK;
 }
@@ -201,7 +203,7 @@ mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part)
 
 mc_data *mc_data_open(const char *where, enum mc_part part)
 {
-    if (mc_nn_null(where, "place of data")) {
+    if (mc_nn_null(where, "name of data")) {
         return NULL;
     }
     struct mc_example_set r = { 0 };
@@ -212,12 +214,12 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
     if (i == COUNT(readers)) {
         if (mc_path_is(where, true) || mc_path_is(where, false)) {
             mc_fail(MC_EFORMAT,
-                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, .safetensors, .csv, "
-                    "or a folder "
-                    "of pictures for each class",
+                    "'%s' is not in a known format of data: MNIST's or CIFAR's files, .npz, .safetensors, "
+                    ".csv, or a folder of pictures for each class",
                     where);
         } else {
-            mc_fail(MC_EFILE, "there is no '%s'; without files, the word digits stands for digits drawn here",
+            mc_fail(MC_EFILE,
+                    "there is no file '%s'; the word digits stands for generated digits, which need no files",
                     where);
         }
         return NULL;
@@ -253,8 +255,7 @@ mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets)
                 ? (int)mc_array_dims(targets)[1]
                 : 0;
     if (n == 0) {
-        mc_fail(MC_ESHAPE,
-                "targets want an array of rank 2, a row of numbers for each example, not of rank %d",
+        mc_fail(MC_ESHAPE, "targets must be an array of rank 2 with a row for each example, not of rank %d",
                 mc_array_rank(targets));
         return NULL;
     }
@@ -278,7 +279,7 @@ void mc_data_free(mc_data *d)
     }
 }
 
-/* ---- what there is ---- */
+/* ---- properties ---- */
 
 const char *mc_data_text(const mc_data *d)    { return d ? d->text : ""; }
 int64_t mc_data_count(const mc_data *d)       { return d ? mc_array_dims(d->x)[0] : 0; }

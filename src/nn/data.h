@@ -96,12 +96,14 @@ struct mc_reader {
 bool mc_digits_knows(const char *where);
 bool mc_idx_knows(const char *where);
 bool mc_csv_knows(const char *where);
+bool mc_text_knows(const char *where);
 bool mc_cifar_knows(const char *where);
 bool mc_archive_knows(const char *where);
 bool mc_pictures_knows(const char *where);
 mc_status mc_digits_read(const char *where, enum mc_part part, struct mc_example_set *out);
 mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_example_set *out);
 mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_example_set *out);
+mc_status mc_text_read(const char *where, enum mc_part part, struct mc_example_set *out);
 mc_status mc_cifar_read(const char *where, enum mc_part part, struct mc_example_set *out);
 mc_status mc_archive_read_data(const char *where, enum mc_part part, struct mc_example_set *out);
 mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_example_set *out);

@@ -1,4 +1,4 @@
-/* data_archive.c: examples in a file of arrays, under the names that are in use for them.
+/* data_archive.c: examples in a file of arrays, under the usual names.
  *
  * Invariant: pictures of bytes become (n, channels, rows, columns): without an axis of channels they get one,
  * with channels last their axes are exchanged; all else is left as it is. */
@@ -25,7 +25,7 @@ bool mc_archive_knows(const char *where)
 
 static bool are_channels(int64_t channels) { return channels == 1 || channels == 3; }
 
-/* A view of pictures that are not (n, channels, rows, columns) as such; NULL: they are, or are no
+/* A view as (n, channels, rows, columns) of pictures with other axes; NULL: the axes are right, or x is not
  * pictures. */
 static mc_array *channels_second(const mc_array *x)
 {

@@ -1,13 +1,13 @@
-/* data_augment.c: pictures moved, mirrored, cropped: one by a loop, or many by a formula where functions run.
+/* data_augment.c: augmentation: moves, mirrors and crops one picture by a loop, or many by a formula.
  *
- * Invariant: both give the same bits.  An example's changes follow from its dice alone, which are thrown in
- * the order top, left, flip. */
+ * Invariant: both give the same bits.  The changes of an example depend only on its random numbers, which are
+ * drawn in the order top, left, flip. */
 #include "nn/data.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- what is asked ---- */
+/* ---- reading the settings ---- */
 
 static mc_status parse_number(const char *at, const char **end, int64_t most, int64_t *out)
 {
@@ -39,7 +39,11 @@ static mc_status parse(const char *text, struct mc_augment *a)
         }
         s = s == MC_OK && *end && *end != ' ' ? MC_EARG : s;
     }
-    return s == MC_OK ? s : mc_fail(MC_EARG, "'%s' is no way to augment: shift=2 flip=true crop=24", text);
+    return s == MC_OK
+               ? s
+               : mc_fail(MC_EARG,
+                         "unknown augmentation '%s'; expected settings such as shift=2 flip=true crop=24",
+                         text);
 }
 
 bool mc_augment_changes(const struct mc_augment *a)
@@ -56,13 +60,12 @@ static mc_status fit(struct mc_augment *a, int rank, const int64_t *dims)
         return MC_OK;
     }
     if (rank < 2) {
-        return mc_fail(MC_ESHAPE, "only pictures can be moved, mirrored or cropped, not examples of rank %d",
-                       rank);
+        return mc_fail(MC_ESHAPE, "augmentation needs pictures, not examples of rank %d", rank);
     }
     for (int k = 0; k < 2; k++) {
         int64_t *have = &a->dims[rank - 2 + k];
         if (a->crop[k] > *have) {
-            return mc_fail(MC_ESHAPE, "crop=%lld is more than the pictures' %lld", (long long)a->crop[k],
+            return mc_fail(MC_ESHAPE, "crop=%lld is larger than the pictures, %lld", (long long)a->crop[k],
                            (long long)*have);
         }
         *have = a->crop[k] ? a->crop[k] : *have;
@@ -119,7 +122,7 @@ void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dic
             "k = (k ^ k // 0x8000000u64) * 0x94d049bb133111ebu64\n" \
             "k = k ^ k // 0x80000000u64\n"
 
-/* Numbers of any size leave room. */
+/* Adds formulas to g; `text` has room for any numbers in them. */
 static void add(mc_graph *g, const char *fmt, ...) MC_FORMAT(2, 3);
 static void add(mc_graph *g, const char *fmt, ...)
 {
@@ -131,7 +134,7 @@ static void add(mc_graph *g, const char *fmt, ...)
     mc_formula(g, text);
 }
 
-/* name: the number of `below` that the draw-th throw gives each example, less `minus`. */
+/* Defines `name`: for each example the draw-th random number below `below`, less `minus`. */
 static void add_throw(mc_graph *g, const char *name, int draw, int64_t below, int64_t minus)
 {
     add(g,
@@ -172,7 +175,7 @@ static void add_changes(const struct mc_augment *a, mc_graph *g)
         (long long)a->columns);
 }
 
-/* mc_data_example's numbers, for bytes. */
+/* Bytes are scaled as mc_data_example scales them. */
 mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g)
 {
     if (mc_augment_changes(a)) {

@@ -1,18 +1,17 @@
-/* data_batches.c: batches of an epoch, prepared by a thread of their own while the one before is being
- * learned from.
+/* data_batches.c: batches of an epoch, each prepared by a thread while the caller uses the previous one.
  *
- * Invariant: a batch's contents follow from the seed, its epoch and its number alone; never from how far the
- * thread is. Slots go round: the thread fills slot `made`, the caller holds slot `taken` - 1, and made -
- * taken < SLOTS.  Data that stay where functions run (data_resident.c) need neither. */
+ * Invariant: the contents of a batch depend only on the seed, its epoch and its number, not on the timing of
+ * the thread. Slots are a ring: the thread fills slot `made`, the caller holds slot `taken` - 1, and made -
+ * taken < SLOTS.  Resident data (data_resident.c) need neither slots nor thread. */
 #include "nn/data.h"
 #include <pthread.h>
 #include <signal.h>
 
 enum { SLOTS = 3 };
-enum { ORDER = 1, CHANGE = 2 }; /* which random numbers: an epoch's order; an example's augmentation */
+enum { ORDER = 1, CHANGE = 2 }; /* streams of random numbers: the order of an epoch; augmentation */
 
 struct slot {
-    mc_array *x, *t, *part_x, *part_t; /* whole; what there is of it, if fewer */
+    mc_array *x, *t, *part_x, *part_t; /* a whole batch; a view of it for a shorter one */
 };
 
 struct mc_batches {
@@ -22,15 +21,15 @@ struct mc_batches {
     uint64_t seed;
     struct mc_augment augment;
     int32_t *order;      /* of the epoch: the numbers of its examples in order */
-    float *scratch;      /* one example as it is, before it is changed */
+    float *scratch;      /* one example before augmentation */
     struct slot slot[SLOTS];
-    struct mc_resident *resident; /* instead of slots and thread; or NULL */
-    mc_status bad;       /* of starting an epoch with it; mc_batches_next returns it */
+    struct mc_resident *resident; /* used instead of slots and thread; or NULL */
+    mc_status bad;       /* the status of starting an epoch with it; mc_batches_next returns it */
     int64_t epoch, made, taken, end;
     bool threaded, quit, busy;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t work, ready; /* for the thread: there is room; for the caller: something is made */
+    pthread_cond_t work, ready; /* a slot is free, for the thread; a batch is made, for the caller */
 };
 
 /* ---- batches ---- */
@@ -41,7 +40,7 @@ static int64_t batch_size(const mc_batches *b, int64_t batch)
     return left < b->size ? left : b->size;
 }
 
-/* From which, and an example's number, its changes in this epoch follow. */
+/* The key that, with the number of an example, determines its augmentation in this epoch. */
 static uint64_t change_key(const mc_batches *b)
 {
     return mc_augment_random_key(b->seed + CHANGE, (uint64_t)b->epoch);
@@ -80,7 +79,7 @@ static void *work(void *arg)
     mc_batches *b = arg;
     pthread_mutex_lock(&b->lock);
     while (!b->quit) {
-        if (b->made == b->end || b->made - b->taken >= SLOTS - 1) { /* one is in the caller's hands */
+        if (b->made == b->end || b->made - b->taken >= SLOTS - 1) { /* the caller holds one */
             pthread_cond_wait(&b->work, &b->lock);
             continue;
         }
@@ -97,7 +96,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Signals go to the program's own threads. */
 static bool start_thread(mc_batches *b)
 {
     sigset_t all, before;
@@ -126,7 +125,7 @@ void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch)
         return;
     }
     pthread_mutex_lock(&b->lock);
-    b->end = b->made; /* the thread finishes what it is at, and rests */
+    b->end = b->made; /* the thread finishes its batch and waits */
     while (b->busy) {
         b->end = b->made + 1;
         pthread_cond_wait(&b->ready, &b->lock);
@@ -254,7 +253,8 @@ mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->work, NULL);
     pthread_cond_init(&b->ready, NULL);
-    mc_status s = spec->size < 1 ? mc_fail(MC_EARG, "a batch of %lld examples is none", (long long)spec->size)
+    mc_status s = spec->size < 1
+                      ? mc_fail(MC_EARG, "the batch size must be at least 1, not %lld", (long long)spec->size)
                   : n > INT32_MAX ? mc_fail(MC_EUNSUPPORTED, "%lld examples are more than 2^31", (long long)n)
                                   : mc_augment_make(spec->augment, b->shuffle, mc_data_rank(d),
                                                     mc_data_dims(d), &b->augment);

@@ -9,8 +9,8 @@
 enum { PIXELS = 3 * 32 * 32, FILES = 5 };
 
 static const struct kind {
-    const char *file[2][FILES]; /* of a part */
-    int labels, classes;        /* bytes before the pixels, the last of which counts */
+    const char *file[2][FILES]; /* by part */
+    int labels, classes;        /* labels: bytes before the pixels; the last one is the class */
     const char *names, *text;
 } kinds[] = {
     { { { "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
@@ -38,7 +38,7 @@ static const struct kind *kind_of(const char *where)
 
 bool mc_cifar_knows(const char *where) { return kind_of(where) != NULL; }
 
-/* A line a class; without the file, or with too few lines, classes are numbers. */
+/* Reads names of classes, one a line. Classes without a name are shown as numbers. */
 static mc_status read_names(const char *where, const struct kind *k, struct mc_example_set *out)
 {
     char path[MC_PATH], *data, *at;
@@ -65,7 +65,7 @@ static mc_status read_records(const char *path, const struct kind *k, uint8_t *x
     size_t size, record = (size_t)(k->labels + PIXELS);
     mc_status s = mc_file_read(path, &data, &size);
     if (s == MC_OK && size != (size_t)n * record) {
-        s = mc_fail(MC_EFILE, "'%s' changes while it is read", path);
+        s = mc_fail(MC_EFILE, "'%s' changed while it was read", path);
     }
     for (int64_t i = 0; i < n && s == MC_OK; i++) {
         const char *from = data + (size_t)i * record;
@@ -76,7 +76,7 @@ static mc_status read_records(const char *path, const struct kind *k, uint8_t *x
     return s;
 }
 
-/* Records in a file; -1: failed. */
+/* The number of records in a file; -1: an error. */
 static int64_t records(const char *path, const struct kind *k)
 {
     int64_t record = k->labels + PIXELS, size = -1;
@@ -92,9 +92,10 @@ static int64_t records(const char *path, const struct kind *k)
         return -1;
     }
     if (size % record) {
-        mc_fail(MC_EFORMAT,
-                "'%s' is truncated or no file of CIFAR: %lld bytes are no whole number of records of %lld",
-                path, (long long)size, (long long)record);
+        mc_fail(
+            MC_EFORMAT,
+            "'%s' is truncated or not a CIFAR file: %lld bytes are not a multiple of the record size, %lld",
+            path, (long long)size, (long long)record);
         return -1;
     }
     return size / record;

@@ -1,10 +1,10 @@
-/* data_csv.c: examples as lines of text, a column each number: csv:FILE, with settings behind it.
+/* data_csv.c: examples from a table as text (CSV), one a line: csv:FILE, followed by settings.
  *
- *     csv:houses.csv:target=price     the last column unless it is said: what a loss of numbers learns
- *     csv:irises.csv:label=species    classes, as words or whole numbers
+ *     csv:houses.csv:target=price     a column of numbers to learn; by default the last one
+ *     csv:irises.csv:label=species    a column of classes, as words or whole numbers
  *
- * Invariant: nothing is guessed about a field: what is no number where one belongs, or is missing, is an
- * error that names the file, the line and the column.  Numbers are written as in C, whatever the locale. */
+ * Invariant: a field that is missing, or is not a number where one is expected, is an error that names the
+ * file, the line and the column.  Numbers have the syntax of C in every locale. */
 #include "nn/data.h"
 #include <float.h>
 #include <math.h>
@@ -15,7 +15,7 @@ struct lines {                 /* a file, record by record */
     const char *path;
     char *text, *at, *end;
     char comma;
-    int64_t line;              /* of the record, from 1 on */
+    int64_t line;              /* of the current record, from 1 on */
     struct field *field;
     int n, cap;
 };
@@ -26,14 +26,14 @@ static const struct { const char *name; char sign; } delimiters[] = { { "comma",
 
 struct csv {
     char path[MC_PATH];
-    char *value[NSETTING];     /* in path; NULL: not said, "": said without a value */
-    char **column;             /* names; numbers where there is no header */
+    char *value[NSETTING];     /* in path; NULL: not given, "": given without a value */
+    char **column;             /* names; without a header 1, 2, ... */
     int ncolumn;
     enum role *role;           /* by column */
-    int *order, nexample;      /* columns of the examples, in their order */
-    int *answer, nanswer;      /* of label or targets */
-    float *x, *t;              /* growing */
-    char **label;              /* by line, copies */
+    int *order, nexample;      /* the columns of an example, in order */
+    int *answer, nanswer;      /* the columns of the label or the targets */
+    float *x, *t;              /* (n, nexample) and (n, nanswer), with room for cap rows */
+    char **label;              /* of each row, copied */
     int64_t n, cap;
 };
 
@@ -61,7 +61,7 @@ static mc_status read_settings(struct csv *c, const char *where)
     const char *rest = strncmp(where, "csv:", 4) == 0 ? where + 4 : where;
     if (strlen(rest) >= sizeof c->path || !*rest) {
         return mc_fail(MC_EARG, *rest ? "csv: the path is too long"
-                                      : "csv: there is no file; csv:FILE, or csv:FILE:target=NAME");
+                                      : "csv: no file is given; expected csv:FILE or csv:FILE:target=NAME");
     }
     mc_snprintf(c->path, sizeof c->path, "%s", rest);
     for (char *colon; (colon = strrchr(c->path, ':'));) {
@@ -70,43 +70,43 @@ static mc_status read_settings(struct csv *c, const char *where)
         if (i == NSETTING && equals && !memchr(word, '/', (size_t)(equals - word))) {
             *equals = '\0';
             const char *near = mc_near_miss(word, setting_names, NSETTING);
-            return mc_fail(MC_EARG, "csv: there is no setting '%s'%s%s%s", word,
+            return mc_fail(MC_EARG, "csv: unknown setting '%s'%s%s%s", word,
                            near ? "; did you mean '"
-                                : "; there are header, delimiter, label, target, columns, ignore, test",
+                                : "; expected header, delimiter, label, target, columns, ignore or test",
                            near ? near : "", near ? "'?" : "");
         }
         if (i == NSETTING) {
             break;
         }
         if (c->value[i]) {
-            return mc_fail(MC_EARG, "csv: %s is said twice", setting_names[i]);
+            return mc_fail(MC_EARG, "csv: %s is given twice", setting_names[i]);
         }
         c->value[i] = equals ? equals + 1 : word + strlen(word);
         *colon = '\0';
     }
     if (c->value[LABELS] && c->value[TARGETS]) {
-        return mc_fail(MC_EARG, "csv: label and target: one of them");
+        return mc_fail(MC_EARG, "csv: label and target are both given; give only one of them");
     }
     if (c->value[HEADER] && strcmp(c->value[HEADER], "true") != 0 && strcmp(c->value[HEADER], "false") != 0) {
-        return mc_fail(MC_EARG, "csv: header is true or false, not '%s'", c->value[HEADER]);
+        return mc_fail(MC_EARG, "csv: header must be true or false, not '%s'", c->value[HEADER]);
     }
     return MC_OK;
 }
 
 /* ---- records ---- */
 
-static mc_status find_delimiter(struct lines *l, const char *said)
+static mc_status find_delimiter(struct lines *l, const char *given)
 {
     int count[COUNT(delimiters)] = { 0 };
     bool quoted = false;
-    for (size_t i = 0; said && i < COUNT(delimiters); i++) {
-        if (strcmp(said, delimiters[i].name) == 0) {
+    for (size_t i = 0; given && i < COUNT(delimiters); i++) {
+        if (strcmp(given, delimiters[i].name) == 0) {
             l->comma = delimiters[i].sign;
             return MC_OK;
         }
     }
-    if (said) {
-        return mc_fail(MC_EARG, "csv: the delimiter is comma, semicolon or tab, not '%s'", said);
+    if (given) {
+        return mc_fail(MC_EARG, "csv: delimiter must be comma, semicolon or tab, not '%s'", given);
     }
     for (const char *s = l->at; s < l->end && *s != '\n'; s++) {
         quoted ^= *s == '"';
@@ -114,7 +114,7 @@ static mc_status find_delimiter(struct lines *l, const char *said)
             count[i] += *s == delimiters[i].sign;
         }
     }
-    /* Where numbers have commas, something else stands between them. */
+    /* Numbers may have decimal commas, so a comma is the last choice. */
     l->comma = count[2] ? '\t' : count[1] ? ';' : ',';
     return MC_OK;
 }
@@ -128,7 +128,7 @@ static mc_status open_lines(struct lines *l, const char *path, const char *delim
         return s;
     }
     l->at = l->text +
-            (n >= 3 && memcmp(l->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0); /* a mark that this is UTF-8 */
+            (n >= 3 && memcmp(l->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0); /* the byte order mark of UTF-8 */
     l->end = l->text + n;
     return find_delimiter(l, delimiter);
 }
@@ -142,7 +142,7 @@ static void close_lines(struct lines *l)
 
 static bool is_space(char c, char comma) { return (c == ' ' || c == '\t' || c == '\r') && c != comma; }
 
-/* One field, taken out of its quotes; *last: the record ends behind it. */
+/* Reads a field, without its quotes. *last: it is the last one of the record. */
 static mc_status next_field(struct lines *l, struct field *f, bool *last)
 {
     while (l->at < l->end && is_space(*l->at, l->comma)) {
@@ -158,7 +158,7 @@ static mc_status next_field(struct lines *l, struct field *f, bool *last)
             l->at += *l->at == '"';
         }
         if (l->at == l->end || *l->at != '"') {
-            return mc_fail(MC_EFORMAT, "line %lld, column %d: a quote is not closed in its line",
+            return mc_fail(MC_EFORMAT, "line %lld, column %d: a quote is not closed on its line",
                            (long long)l->line, l->n + 1);
         }
         l->at++;
@@ -171,7 +171,7 @@ static mc_status next_field(struct lines *l, struct field *f, bool *last)
         l->at++;
     }
     if (l->at < l->end && *l->at != '\n' && *l->at != l->comma) {
-        return mc_fail(MC_EFORMAT, "line %lld, column %d: something stands behind a closed quote",
+        return mc_fail(MC_EFORMAT, "line %lld, column %d: unexpected text after a closing quote",
                        (long long)l->line, l->n + 1);
     }
     while (!f->quoted && to > f->s && is_space(to[-1], l->comma)) {
@@ -179,11 +179,11 @@ static mc_status next_field(struct lines *l, struct field *f, bool *last)
     }
     *last = l->at == l->end || *l->at == '\n';
     l->at += l->at < l->end;
-    *to = '\0'; /* a place behind the file is its own NUL */
+    *to = '\0'; /* at the end of the file this is its final NUL */
     return MC_OK;
 }
 
-/* 1: a record; 0: there are no more; lines without anything are passed over. */
+/* Reads the next record and skips empty lines. 1: a record; 0: the file has ended; else an error. */
 static int next_record(struct lines *l)
 {
     bool last = false;
@@ -227,7 +227,7 @@ static bool is_number(const struct field *f, double *v)
 
 /* ---- columns ---- */
 
-/* The first line is one of names where it has no number, and no field of it is empty. */
+/* Is the first line a header? By default it is one if none of its fields is empty or a number. */
 static bool is_header(const struct csv *c, const struct lines *l)
 {
     double v;
@@ -259,7 +259,7 @@ static mc_status name_columns(struct csv *c, const struct lines *l, bool header)
     return MC_OK;
 }
 
-/* The column by its name, else by its number; -1: the error is set. */
+/* The index of the column with that name, or else that number; -1: an error. */
 static int find_column(const struct csv *c, const char *s, size_t n, const char *setting)
 {
     int at = 0;
@@ -282,7 +282,7 @@ static int find_column(const struct csv *c, const char *s, size_t n, const char 
     return at - 1;
 }
 
-/* The columns that a setting lists get a role; into list in their order, if that is there. */
+/* Gives a role to the columns that a setting lists, and appends them to `to` unless it is NULL. */
 static mc_status give_role(struct csv *c, const char *list, const char *setting, enum role role, int *to,
                            int *n)
 {
@@ -305,10 +305,10 @@ static mc_status give_role(struct csv *c, const char *list, const char *setting,
 
 static mc_status give_roles(struct csv *c)
 {
-    const char *label = c->value[LABELS], *target = c->value[TARGETS], *said = label ? label : target;
+    const char *label = c->value[LABELS], *target = c->value[TARGETS], *given = label ? label : target;
     bool none = label && strcmp(label, "none") == 0;
-    if (said && *said && !none) {
-        mc_status s = give_role(c, said, label ? "label" : "target", label ? LABEL : TARGET, c->answer,
+    if (given && *given && !none) {
+        mc_status s = give_role(c, given, label ? "label" : "target", label ? LABEL : TARGET, c->answer,
                                 &c->nanswer);
         if (s < 0) {
             return s;
@@ -318,7 +318,7 @@ static mc_status give_roles(struct csv *c)
         c->answer[c->nanswer++] = c->ncolumn - 1;
     }
     if (label && c->nanswer > 1) {
-        return mc_fail(MC_EARG, "label: one column has the labels, not %d", c->nanswer);
+        return mc_fail(MC_EARG, "label: expected one column, got %d", c->nanswer);
     }
     if (c->value[IGNORE]) {
         mc_status s = give_role(c, c->value[IGNORE], "ignore", LEFT_OUT, NULL, NULL);
@@ -331,7 +331,8 @@ static mc_status give_roles(struct csv *c)
         for (int i = 0; i < c->nexample && s == MC_OK; i++) {
             for (int k = 0; k < c->nanswer; k++) {
                 s = c->order[i] == c->answer[k]
-                        ? mc_fail(MC_EARG, "columns: '%s' is what shall be learned", c->column[c->order[i]])
+                        ? mc_fail(MC_EARG, "columns: '%s' is already the label or a target",
+                                  c->column[c->order[i]])
                         : s;
             }
         }
@@ -345,9 +346,7 @@ static mc_status give_roles(struct csv *c)
             }
         }
     }
-    return c->nexample ? MC_OK
-                       : mc_fail(MC_EFORMAT,
-                                 "there is no column of numbers to learn from; is it the right delimiter?");
+    return c->nexample ? MC_OK : mc_fail(MC_EFORMAT, "there is no input column; is the delimiter right?");
 }
 
 /* ---- values ---- */
@@ -371,7 +370,7 @@ static mc_status number(const struct csv *c, const struct lines *l, int i, float
         return bad_field(c, l, i, "the field is empty", NULL);
     }
     if (!is_number(f, &v)) {
-        return bad_field(c, l, i, "' is no number", f->s);
+        return bad_field(c, l, i, "' is not a number", f->s);
     }
     if (!isfinite(v) || fabs(v) > (double)FLT_MAX) {
         return bad_field(c, l, i, isfinite(v) ? "' is too large" : "' is not finite", f->s);
@@ -445,7 +444,7 @@ static mc_status read_file(struct csv *c, const char *path)
 
 /* ---- labels ---- */
 
-/* Numbers by their values, before words by their letters. */
+/* Numbers come before words; numbers are ordered by value, words by their bytes. */
 static int by_label(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
@@ -471,8 +470,8 @@ static mc_status find_classes(struct mc_example_set *out, const struct csv *c)
             (v < floor(v) || v > floor(v))) {
             s = mc_fail(
                 MC_EFORMAT,
-                "%s: column '%s' has numbers such as %s, which are no labels; :target=%s learns numbers, "
-                "with a loss such as squared_error",
+                "%s: column '%s' has numbers such as %s, which cannot be labels; to learn numbers use "
+                ":target=%s and a loss such as squared_error",
                 c->path, c->column[c->answer[0]], sorted[i], c->column[c->answer[0]]);
         }
         if (n == 0 || strcmp(sorted[n - 1], sorted[i]) != 0) {
@@ -504,7 +503,7 @@ static mc_status number_labels(struct mc_example_set *out, const struct csv *c, 
     return MC_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the reader ---- */
 
 static void forget(struct csv *c)
 {
@@ -571,11 +570,11 @@ mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_example_se
     s = none && part == MC_TEST
             ? mc_fail(MC_EARG, "%s: test=none: there are no examples to test with", c->path)
             : s;
-    out->text = "lines of a table";
+    out->text = "rows of a table";
     out->whole = !tests;
     s = s < 0 ? s : read_file(c, c->path);
     if (s == MC_OK && c->nanswer && c->role[c->answer[0]] == LABEL) {
-        s = find_classes(out, c); /* those of what is learned, also for tests */
+        s = find_classes(out, c); /* of the training file; a test file has the same */
     }
     if (s == MC_OK && separate) {
         forget(c);

@@ -1,18 +1,17 @@
-/* data_digits.c: digits as a hand might write them, drawn here: strokes through points that tremble, slant,
- * stretch and move, by a pen of varying width, on paper that is not quite clean.
+/* data_digits.c: generated pictures of handwritten digits: curves through points that are jittered, slanted,
+ * scaled and moved at random, drawn by a pen of random width, with noise.
  *
- * Invariant: whole numbers alone, so every machine draws the same bits, and picture i follows from the seed
- * and i. */
+ * Invariant: all arithmetic is on integers, so every machine draws the same bits, and picture i depends only
+ * on the seed and i. */
 #include "nn/data.h"
 #include <stdlib.h>
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, TRAIN = 60000, TEST = 10000 };
-enum { UNIT = 256 };                                 /* of a pixel; the page's middle is the origin */
-/* of a digit; straight pieces of a curve between two points */
+enum { UNIT = 256 }; /* parts of a pixel; the origin is the centre of the picture */
+/* most points of a digit; line segments between two points; most segments of a digit */
 enum { POINTS = 24, SEGMENTS = 4, LINES = POINTS * SEGMENTS };
 
-/* Curves run through their points, given as x,y between 0 and 100; a point given twice is a corner, ; lifts
- * the pen. */
+/* Curves through points x,y from 0 to 100. A repeated point is a corner; a semicolon separates curves. */
 static const struct glyph {
     int digit;
     const char *path;
@@ -41,7 +40,7 @@ static const struct glyph {
 };
 
 struct point {
-    int32_t x, y; /* UNITs from the middle */
+    int32_t x, y; /* UNITs from the centre */
 };
 
 struct drawing {
@@ -49,8 +48,8 @@ struct drawing {
     int n;
 };
 
-/* Between -most and most, small ones likelier: the sum of two even ones. */
-static int32_t tremble(struct mc_augment_random *d, int32_t most)
+/* A random number from -most to most: the sum of two uniform ones. */
+static int32_t jitter(struct mc_augment_random *d, int32_t most)
 {
     return (int32_t)(mc_augment_random_below(d, most + 1) + mc_augment_random_below(d, most + 1)) - most;
 }
@@ -60,27 +59,27 @@ static int32_t between(struct mc_augment_random *d, int32_t least, int32_t most)
     return least + (int32_t)mc_augment_random_below(d, most - least + 1);
 }
 
-/* How this one is written: a matrix in 1024ths, and where its middle lies. */
-struct hand {
+/* How the points of one picture are transformed: a matrix in units of 1/1024, and an offset. */
+struct transform {
     int32_t xx, xy, yx, yy, right, down;
 };
 
-static struct hand hand_of(struct mc_augment_random *d)
+static struct transform transform_of(struct mc_augment_random *d)
 {
     int32_t size = between(d, 800, 1080), wide = size * between(d, 780, 1100) / 1024;
-    return (struct hand){ wide, tremble(d, 500),      tremble(d, 300),
-                          size, tremble(d, 3 * UNIT), tremble(d, 3 * UNIT) };
+    return (struct transform){ wide, jitter(d, 500),      jitter(d, 300),
+                               size, jitter(d, 3 * UNIT), jitter(d, 3 * UNIT) };
 }
 
-static struct point transformed(const struct hand *h, int32_t x, int32_t y, struct mc_augment_random *d)
+static struct point transformed(const struct transform *h, int32_t x, int32_t y, struct mc_augment_random *d)
 {
-    enum { SCALE = 56 }; /* a hundred of the path's numbers are 22 pixels: 56 UNITs to one */
-    int32_t u = (x - 50) * SCALE + tremble(d, 2 * UNIT), v = (y - 50) * SCALE + tremble(d, 2 * UNIT);
+    enum { SCALE = 56 }; /* 100 of the path's numbers are 22 pixels, so one is 56 UNITs */
+    int32_t u = (x - 50) * SCALE + jitter(d, 2 * UNIT), v = (y - 50) * SCALE + jitter(d, 2 * UNIT);
     return (struct point){ (h->xx * u - h->xy * v) / 1024 + h->right,
                            (h->yx * u + h->yy * v) / 1024 + h->down };
 }
 
-/* The curve of Catmull and Rom between b and c at k/SEGMENTS, a and e being their neighbours:
+/* The Catmull-Rom spline between b and c at t = k/SEGMENTS; a and e are their neighbours:
  * (2b + (c - a) t + (2a - 5b + 4c - e) t^2 + (3b - a - 3c + e) t^3) / 2. */
 static int32_t curve(int32_t a, int32_t b, int32_t c, int32_t e, int32_t k)
 {
@@ -104,9 +103,9 @@ static void stroke(struct drawing *w, const struct point *p, int n)
     }
 }
 
-static void write_glyph(struct drawing *w, const char *path, struct mc_augment_random *d)
+static void draw_glyph(struct drawing *w, const char *path, struct mc_augment_random *d)
 {
-    struct hand h = hand_of(d);
+    struct transform h = transform_of(d);
     struct point p[POINTS];
     int n = 0, last_x = -1, last_y = -1;
     w->n = 0;
@@ -118,9 +117,9 @@ static void write_glyph(struct drawing *w, const char *path, struct mc_augment_r
             at++;
             continue;
         }
-        int x = (int)strtol(at, &at, 10), y = (int)strtol(at + 1, &at, 10); /* over the comma */
+        int x = (int)strtol(at, &at, 10), y = (int)strtol(at + 1, &at, 10); /* + 1: the comma */
         if (n > 0 && x == last_x && y == last_y && n < POINTS) {
-            p[n] = p[n - 1]; /* a corner: the same point, trembling alike */
+            p[n] = p[n - 1]; /* a corner: the same point with the same jitter */
             n++;
         } else if (n < POINTS) {
             p[n++] = transformed(&h, x, y, d);
@@ -131,7 +130,7 @@ static void write_glyph(struct drawing *w, const char *path, struct mc_augment_r
     stroke(w, p, n);
 }
 
-/* The square of the distance from (x, y) to a piece, in UNITs. */
+/* The square of the distance from (x, y) to the segment from a to b, in UNITs. */
 static int64_t distance(int32_t x, int32_t y, struct point a, struct point b)
 {
     int64_t dx = b.x - a.x, dy = b.y - a.y, px = x - a.x, py = y - a.y, dot = px * dx + py * dy,
@@ -146,23 +145,24 @@ static int64_t distance(int32_t x, int32_t y, struct point a, struct point b)
     return across * across / len;
 }
 
-static int row_of(int32_t v) /* the pixel in which v lies, kept on the page */
+static int pixel_of(int32_t v) /* the pixel that contains v, limited to the picture */
 {
     int32_t i = (v + SIDE * UNIT / 2) / UNIT;
     return i < 0 ? 0 : i >= SIDE ? SIDE - 1 : i;
 }
 
-/* Ink falls from full to none over one pixel at the pen's edge: linearly in the distance's square. */
+/* Draws the segments. Ink falls from full to none over one pixel at the edge of the pen, linearly in the
+ * square of the distance. */
 static void ink(uint8_t *page, const struct drawing *w, int32_t pen)
 {
     int64_t inner = pen - UNIT / 2, outer = pen + UNIT / 2, full = inner > 0 ? inner * inner : 0,
             none = outer * outer;
     for (int i = 0; i < w->n; i++) {
         struct point a = w->from[i], b = w->to[i];
-        int left = row_of((a.x < b.x ? a.x : b.x) - (int32_t)outer),
-            right = row_of((a.x > b.x ? a.x : b.x) + (int32_t)outer);
-        int top = row_of((a.y < b.y ? a.y : b.y) - (int32_t)outer),
-            bottom = row_of((a.y > b.y ? a.y : b.y) + (int32_t)outer);
+        int left = pixel_of((a.x < b.x ? a.x : b.x) - (int32_t)outer),
+            right = pixel_of((a.x > b.x ? a.x : b.x) + (int32_t)outer);
+        int top = pixel_of((a.y < b.y ? a.y : b.y) - (int32_t)outer),
+            bottom = pixel_of((a.y > b.y ? a.y : b.y) + (int32_t)outer);
         for (int y = top; y <= bottom; y++) {
             for (int x = left; x <= right; x++) {
                 int64_t far = distance((x * 2 + 1 - SIDE) * UNIT / 2, (y * 2 + 1 - SIDE) * UNIT / 2, a, b);
@@ -174,8 +174,8 @@ static void ink(uint8_t *page, const struct drawing *w, int32_t pen)
     }
 }
 
-/* Grain on the paper, in the ink as well; eight pixels to a random number. */
-static void grain(uint8_t *page, int most, struct mc_augment_random *d)
+/* Adds noise to all pixels, to eight from each random number. */
+static void add_noise(uint8_t *page, int most, struct mc_augment_random *d)
 {
     for (int i = 0; i < PIXELS; i += 8) {
         uint64_t bits = mc_augment_random_next(d);
@@ -194,17 +194,17 @@ static void draw(uint8_t *page, int digit, struct mc_augment_random *d)
         first = glyphs[i].digit < digit ? i + 1 : first;
         n += glyphs[i].digit == digit;
     }
-    write_glyph(&w, glyphs[first + (int)mc_augment_random_below(d, n)].path, d);
+    draw_glyph(&w, glyphs[first + (int)mc_augment_random_below(d, n)].path, d);
     ink(page, &w, between(d, UNIT * 6 / 10, UNIT * 18 / 10));
-    grain(page, between(d, 0, 60), d);
+    add_noise(page, between(d, 0, 60), d);
 }
 
 static mc_status draw_all(int64_t n, uint64_t seed, struct mc_example_set *out)
 {
-    out->text = "digits drawn here";
+    out->text = "generated digits";
     out->classes = CLASSES;
     if (n < 1) {
-        return mc_fail(MC_EARG, "%lld digits are none to draw", (long long)n);
+        return mc_fail(MC_EARG, "the number of digits must be at least 1, not %lld", (long long)n);
     }
     out->x = mc_array_new(MC_UINT8, MC_SHAPE(n, 1, SIDE, SIDE));
     out->t = out->x ? mc_array_new(MC_INT32, MC_SHAPE(n)) : NULL;
@@ -237,11 +237,11 @@ mc_status mc_digits_read(const char *where, enum mc_part part, struct mc_example
     int64_t n = part == MC_TRAIN ? TRAIN : TEST;
     if (where[6] == ':') {
         char *end;
-        long long said = strtoll(where + 7, &end, 10);
-        if (*end || end == where + 7 || said < 1 || said > 100000000) {
-            return mc_fail(MC_EARG, "'%s': digits:N wants a whole number from 1 to 100000000", where);
+        long long count = strtoll(where + 7, &end, 10);
+        if (*end || end == where + 7 || count < 1 || count > 100000000) {
+            return mc_fail(MC_EARG, "'%s': digits:N needs a whole number from 1 to 100000000", where);
         }
-        n = part == MC_TRAIN ? said : (said * TEST + TRAIN - 1) / TRAIN;
+        n = part == MC_TRAIN ? count : (count * TEST + TRAIN - 1) / TRAIN;
     }
     return draw_all(n, part == MC_TRAIN ? 1 : 2, out);
 }

@@ -1,12 +1,13 @@
-/* data_file.c: paths, and files that may be packed by gzip.
+/* data_file.c: paths, and files that may be compressed by gzip.
  *
- * Invariant: what a gzip file says of its size is believed only as far as deflate can reach. */
+ * Invariant: no memory is allocated for more bytes than deflate can make from the compressed ones, whatever
+ * size a gzip file claims. */
 #include "nn/data.h"
 #include <stdio.h>
 #include <sys/stat.h>
 
 enum { GZIP_HEAD = 10, GZIP_TAIL = 8, LARGEST_RATIO = 1032 };
-/* what stands between head and data */
+/* flags of the fields between header and data */
 enum { GZIP_CHECK = 2, GZIP_EXTRA = 4, GZIP_NAME = 8, GZIP_REMARK = 16 };
 
 char *mc_path_join(char path[MC_PATH], const char *folder, const char *name)
@@ -27,7 +28,7 @@ bool mc_path_ends(const char *path, const char *end)
     return n >= k && strcmp(path + n - k, end) == 0;
 }
 
-/* Where the compressed data begin; beyond n if the head is cut off. */
+/* The offset of the compressed data; more than n if the header is truncated. */
 static size_t gzip_body(const unsigned char *p, size_t n)
 {
     size_t at = GZIP_HEAD;
@@ -67,7 +68,7 @@ mc_status mc_file_unpacked(const char *path, char **data, size_t *n)
     } else if (mc_inflate(out, size, p + body, packed) < 0) {
         s = mc_fail_again("'%s': ", path);
     } else if (mc_crc32(0, out, size) != little(p + *n - 8)) {
-        s = mc_fail(MC_EFORMAT, "'%s' is a damaged gzip file: its check sum differs", path);
+        s = mc_fail(MC_EFORMAT, "'%s' is a damaged gzip file: wrong checksum", path);
     }
     mc_free(*data);
     *data = out;

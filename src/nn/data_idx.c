@@ -1,11 +1,11 @@
-/* data_idx.c: IDX, the format of MNIST and its kin: two zero bytes, 8 for unsigned bytes, the rank, the sizes
- * with the large end first, the bytes.  Pictures and labels are two files; .gz is taken as well.
+/* data_idx.c: IDX, the format of MNIST and similar sets: two zero bytes, 8 for unsigned bytes, the rank, the
+ * sizes as big-endian numbers, the bytes.  Pictures and labels are two files, which gzip may have compressed.
  *
- * Invariant: as many bytes follow as the sizes say, no fewer and no more. */
+ * Invariant: the number of bytes after the header is exactly what the sizes say. */
 #include "nn/data.h"
 #include <stdio.h>
 
-/* The names under which the pairs are found in a folder, here and there with a dot for the last hyphen. */
+/* The names of the pairs in a folder. Some copies have a dot instead of the last hyphen. */
 static const struct {
     const char *x, *t;
 } pairs[][2] = {
@@ -49,18 +49,18 @@ static mc_array *read_one(const char *path)
         dims[k] = (int64_t)p[4 + 4 * k] << 24 | (int64_t)p[5 + 4 * k] << 16 | (int64_t)p[6 + 4 * k] << 8 |
                   (int64_t)p[7 + 4 * k];
         want = want > left ? want
-                           : want * dims[k]; /* past what there is no product matters, unless by zero */
+                           : want * dims[k]; /* a product beyond `left` is too large, unless a size is 0 */
     }
     for (int k = 0; k < rank && left >= 0; k++) {
         want = dims[k] ? want : 0;
     }
     if (n >= 4 && rank == 0) {
-        mc_fail(MC_EFORMAT, "'%s' is no IDX file of bytes: it begins with %02x %02x %02x %02x", path, p[0],
-                p[1], p[2], p[3]);
+        mc_fail(MC_EFORMAT, "'%s' is not an IDX file of bytes: it begins with %02x %02x %02x %02x", path,
+                p[0], p[1], p[2], p[3]);
     } else if (n < 4 || left < 0 || left < want) {
         mc_fail(MC_EFORMAT, "'%s' is truncated: it ends after %zu bytes", path, n);
     } else if (left > want) {
-        mc_fail(MC_EFORMAT, "'%s' is damaged: %lld bytes follow what its sizes announce", path,
+        mc_fail(MC_EFORMAT, "'%s' is damaged: it has %lld bytes more than its sizes need", path,
                 (long long)(left - want));
     } else {
         a = mc_array_from(MC_UINT8, rank, dims, p + 4 + 4 * rank);
@@ -69,7 +69,7 @@ static mc_array *read_one(const char *path)
     return a;
 }
 
-/* A single channel gets its axis: (n, rows, columns) becomes (n, 1, rows, columns). */
+/* Adds an axis for a single channel: (n, rows, columns) becomes (n, 1, rows, columns). */
 static mc_array *with_channel(mc_array *a)
 {
     if (!a || mc_array_rank(a) != 3) {
@@ -81,7 +81,7 @@ static mc_array *with_channel(mc_array *a)
     return b;
 }
 
-/* The labels' file beside a file of pictures: images becomes labels, idx3 becomes idx1. */
+/* The name of the file of labels for a file of pictures: images becomes labels, idx3 becomes idx1. */
 static bool labels_path(char path[MC_PATH], const char *where)
 {
     static const char *const from[] = { "images", "idx3" }, *const to[] = { "labels", "idx1" };
@@ -89,7 +89,7 @@ static bool labels_path(char path[MC_PATH], const char *where)
     for (size_t i = 0; i < COUNT(from); i++) {
         char *last = strrchr(path, '/'), *at = strstr(last ? last : path, from[i]);
         if (at) {
-            memcpy(at, to[i], strlen(to[i])); /* of one length */
+            memcpy(at, to[i], strlen(to[i])); /* both have the same length */
         }
     }
     return strcmp(path, where) != 0;
@@ -103,7 +103,8 @@ mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_example_se
     for (size_t i = 0; i < COUNT(pairs) && !found; i++) {
         found = find(x, where, pairs[i][part].x);
         if (found && !find(t, where, pairs[i][part].t)) {
-            return mc_fail(MC_EFILE, "'%s' has no labels beside it: no file %s", x, pairs[i][part].t);
+            return mc_fail(MC_EFILE, "'%s' has no labels: there is no file %s beside it", x,
+                           pairs[i][part].t);
         }
     }
     if (!found && mc_path_is(where, true)) {
@@ -113,7 +114,9 @@ mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_example_se
         mc_snprintf(x, sizeof x, "%s", where);
         out->whole = true;
         if (!labels_path(t, where)) {
-            return mc_fail(MC_EFILE, "'%s' is no name with images in it, so its labels are not found", where);
+            return mc_fail(MC_EFILE,
+                           "the name '%s' does not contain images, so the file of its labels is not known",
+                           where);
         }
     }
     out->x = with_channel(read_one(x));

@@ -1,7 +1,7 @@
-/* data_pictures.c: a folder with a folder of pictures for each class: PNG, PPM, PGM.
+/* data_pictures.c: examples from a folder that has a folder of pictures (PNG, PPM, PGM) for each class.
  *
- * Invariant: classes and pictures are taken in the order of their names, so every machine reads the same
- * data; all pictures have the size of the first. */
+ * Invariant: classes and pictures are sorted by name, so every machine reads the same data; all pictures have
+ * the size of the first. */
 #include "nn/data.h"
 #include <dirent.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names in a folder that `want` takes, in order; none that begins with a dot. */
+/* Lists the names in a folder that `want` accepts, sorted, without those that begin with a dot. */
 static mc_status list_folder(struct list *l, const char *folder, bool (*want)(const char *path))
 {
     char path[MC_PATH];
@@ -77,7 +77,7 @@ static mc_status list_folder(struct list *l, const char *folder, bool (*want)(co
 
 bool mc_pictures_knows(const char *where) { return mc_path_is(where, true); }
 
-/* All pictures of all classes: a path and a label each. */
+/* Lists the path and the label of each picture of each class. */
 static mc_status find(const char *where, const struct list *class, struct list *paths, mc_array **labels)
 {
     char folder[MC_PATH], path[MC_PATH];
@@ -111,7 +111,7 @@ static mc_status find(const char *where, const struct list *class, struct list *
     return s;
 }
 
-/* One picture into its place; the first makes the array. */
+/* Reads a picture into its place in the array, which is made for the first one. */
 static mc_status read_picture(struct mc_example_set *out, const struct list *paths, size_t i)
 {
     mc_array *a = mc_image_load(paths->at[i]);
@@ -148,7 +148,7 @@ mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_examp
                   mc_path_is(mc_path_join(path, where, parts[MC_TEST]), true);
     out->text = "pictures from folders";
     out->whole = !parted;
-    /* classes are those of the training part */
+    /* both parts have the classes of the training part */
     mc_status s = list_folder(&class, parted ? mc_path_join(folder, where, parts[MC_TRAIN]) : where,
                               is_folder);
     if (s == MC_OK && parted) {

@@ -5,15 +5,15 @@
  * same addresses at every call, so that a captured call can be replayed. */
 #include "nn/data.h"
 
-/* of all examples as floats; they are there twice while an epoch begins */
+/* of all examples as floats; two copies exist while an epoch begins */
 static const int64_t most_bytes = INT64_C(1) << 30;
 
 struct mc_resident {
     mc_graph *g;
-    /* numbers of examples to these examples, changed, and their labels */
+    /* from the numbers of examples to the augmented examples and their labels */
     mc_function *order;
-    mc_array *all_x, *all_t;               /* those of the epoch, in its order: that function's own memory */
-    mc_array *x, *t, *part_x, *part_t;     /* a batch; what there is of it, if it is a shorter one */
+    mc_array *all_x, *all_t;               /* of the epoch, in its order; memory of that function */
+    mc_array *x, *t, *part_x, *part_t;     /* a batch; a view of it for a shorter one */
 };
 
 bool mc_resident_fits(const mc_data *d, const struct mc_augment *a)
@@ -82,7 +82,7 @@ mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t
     return s;
 }
 
-/* Examples `at` to at + n of all into a batch of `size`, which is made when there is none. */
+/* Copies examples `at` to at + n to a batch of `size`, which is made at the first call. */
 static mc_status put(mc_array **batch, mc_array **part, const mc_array *all, int64_t at, int64_t n,
                      int64_t size)
 {

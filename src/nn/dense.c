@@ -48,7 +48,7 @@ bool mc_nn_bias(struct mc_nn_build *b, const char *hole, int rank, int axis, int
     for (int i = 0; i < rank && made; i++) {
         gone[i] = untie ? i == batch : i != axis;
         if (!gone[i] && (dims[n++] = mc_node_dims(made)[i]) < 0) {
-            return mc_nn_refuse(b, "untie", "biases for each place need sizes that are known");
+            return mc_nn_refuse(b, "untie", "a bias for each position needs known sizes");
         }
     }
     if (!made || !mc_nn_weights(b, "b", TRAINABLE, n, dims)) {
@@ -84,7 +84,7 @@ static void dense(struct mc_nn_build *b)
     int64_t axes = mc_nn_int(&b->set, "axes"), in = 1;
     axes += axes < 0 ? rank : 0;
     if (axes < 1 || axes >= rank) {
-        mc_nn_refuse(b, "axes", "axes=%lld of an input of rank %d leaves nothing to multiply",
+        mc_nn_refuse(b, "axes", "axes=%lld is out of range for an input of rank %d",
                      (long long)mc_nn_int(&b->set, "axes"), rank);
         return;
     }
@@ -108,7 +108,7 @@ static void nin(struct mc_nn_build *b)
         NULL, NULL, NULL, "[1, 0, -1]", "[1, 0, -1, -1]", "[1, 0, -1, -1, -1]"
     };
     if (rank < 3 || rank > 5) {
-        mc_nn_refuse(b, NULL, "its input has rank %d; 3 to 5 are possible", rank);
+        mc_nn_refuse(b, NULL, "the input has rank %d; expected 3 to 5", rank);
     } else if (mc_nn_known(b, "its weights", 1)) {
         mc_nn_let(b, "conv", "conv($x, dimshuffle($W, %s))", order[rank]);
         (void)(mc_nn_weights(b, "W", REGULARIZABLE, 2,
@@ -119,6 +119,8 @@ static void nin(struct mc_nn_build *b)
 
 static void embedding(struct mc_nn_build *b)
 {
+    const bool whole = mc_node_dtype(b->layer->in[0]->node[0]) <= MC_UINT64;
+    mc_nn_let(b, "index", "%s", whole ? "$x" : "cast($x, int32)"); /* batches have whole numbers as floats */
     mc_nn_weights(b, "W", REGULARIZABLE, 2,
                   (int64_t[]){ mc_nn_int(&b->set, "words"), mc_nn_int(&b->set, "units") });
 }
@@ -128,15 +130,15 @@ const struct mc_nn_kind mc_nn_plain[] = {
     { "input",       "data: the sizes of one example",                0,
       { { "shape", NN_SIZES, NULL }, { "batch", NN_SIZES, "?" }, { "dtype", NN_WORD, "floatX", "floatX|float32|float64|float16|int8|uint8|int32|int64" } },
       input,         "input $var $dtype$sizes", NULL },
-    { "dense",       "every number of an example times weights; axes: how many in front are kept", 1,
+    { "dense",       "all numbers of an example times a matrix of weights; axes: the number of leading axes that are kept", 1,
       { { "units", NN_COUNT, NULL }, ACT("rectify"), WEIGHT, { "b", NN_CALL, "0" }, { "axes", NN_INT, "1" } },
       dense,         "dot($rows, $W){ + $b}", NULL },
-    { "nin",         "a dense layer at each place, across channels",  1,
+    { "nin",         "a dense layer across channels at each position",  1,
       { { "units", NN_COUNT, NULL }, ACT("rectify"), WEIGHT, BIAS },
       nin,           "$conv{ + $bias}", NULL },
-    { "embedding",   "a row of weights for each whole number",        1,
+    { "embedding",   "each whole number replaced by a row of weights",        1,
       { { "words", NN_COUNT, NULL }, { "units", NN_INT, NULL }, { "W", NN_CALL, "normal" } },
-      embedding,     "$W[$x]", NULL },
+      embedding,     "$W[$index]", NULL },
     { "nonlinearity", "a nonlinearity alone",                         1,
       { ACT("rectify") },
       NULL,          "$x", NULL },

@@ -65,7 +65,7 @@ static int64_t row_bytes(const struct png *g, int64_t columns)
 static mc_status read_head(struct png *g, struct bytes c)
 {
     if (c.n != 13) {
-        return damaged("its head");
+        return damaged("invalid header");
     }
     g->columns = big(c.p);
     g->rows = big(c.p + 4);
@@ -77,7 +77,7 @@ static mc_status read_head(struct png *g, struct bytes c)
                       (g->depth & png_kinds[g->kind].depths);
     if (g->rows < 1 || g->columns < 1 || g->rows > MOST || g->columns > MOST || !depth_fits || c.p[10] ||
         c.p[11] || g->interlaced > 1) {
-        return damaged("its head");
+        return damaged("invalid header");
     }
     return MC_OK;
 }
@@ -85,14 +85,14 @@ static mc_status read_head(struct png *g, struct bytes c)
 static mc_status read_chunk(struct png *g, const unsigned char *type, struct bytes c)
 {
     if (memcmp(type, "IHDR", 4) == 0) {
-        return g->rows ? damaged("two heads") : read_head(g, c);
+        return g->rows ? damaged("two headers") : read_head(g, c);
     }
     if (!g->rows) {
-        return damaged("no head");
+        return damaged("no header");
     }
     if (memcmp(type, "PLTE", 4) == 0) {
         if (c.n % 3 || c.n > sizeof g->palette) {
-            return damaged("its palette");
+            return damaged("invalid palette");
         }
         memcpy(g->palette, c.p, c.n);
         g->colours = (int)(c.n / 3);
@@ -100,7 +100,7 @@ static mc_status read_chunk(struct png *g, const unsigned char *type, struct byt
         memcpy(g->packed + g->npacked, c.p, c.n);
         g->npacked += c.n;
     } else if (!(type[0] & 32)) {
-        return damaged("a part of no known kind");
+        return damaged("an unknown type of chunk");
     }
     return MC_OK;
 }
@@ -115,7 +115,7 @@ static mc_status read_chunks(struct png *g, struct bytes in)
         size_t n = big(in.p + at);
         const unsigned char *type = in.p + at + 4;
         if (mc_crc32(0, type, n + 4) != big(type + 4 + n)) {
-            return damaged("a check sum differs");
+            return damaged("wrong checksum");
         }
         if (memcmp(type, "IEND", 4) == 0) {
             return g->npacked ? MC_OK : damaged("no pixels");
@@ -140,7 +140,7 @@ static int paeth(int left, int above, int corner)
 static mc_status unfilter(int filter, unsigned char *row, const unsigned char *above, int64_t n, int step)
 {
     if (filter > 4) {
-        return damaged("a filter");
+        return damaged("unknown filter");
     }
     for (int64_t i = 0; i < n; i++) {
         int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0,
@@ -167,7 +167,7 @@ static mc_status put_pixel(const struct png *g, const unsigned char *row, int64_
     if (g->kind == 3) {
         int v = sample(g, row, i);
         if (v >= g->colours) {
-            return damaged("a colour that its palette lacks");
+            return damaged("a colour that is not in the palette");
         }
         for (int c = 0; c < 3; c++) {
             out[c * plane + at] = g->palette[v][c];
@@ -216,11 +216,11 @@ static mc_status unpack(const struct png *g, unsigned char **rows, int first, in
         n += columns > 0 ? (size_t)(pass_rows(g, &passes[i]) * (row_bytes(g, columns) + 1)) : 0;
     }
     if (left < 7 || (p[0] & 15) != 8 || (p[0] * 256 + p[1]) % 31 || (p[1] & 32) || n / 1032 > left) {
-        return damaged("its compressed data");
+        return damaged("invalid compressed data");
     }
     *rows = mc_alloc(n, "data");
     mc_status s = *rows ? mc_inflate(*rows, n, p + 2, left - 6) : MC_EMEMORY;
-    return s == MC_OK && adler32(*rows, n) != big(p + left - 4) ? damaged("a check sum differs") : s;
+    return s == MC_OK && adler32(*rows, n) != big(p + left - 4) ? damaged("wrong checksum") : s;
 }
 
 static mc_array *read_png(struct bytes in)
@@ -274,7 +274,7 @@ static mc_array *read_pnm(struct bytes in)
         return truncated(), NULL;
     }
     if (columns < 1 || rows < 1 || columns > MOST || rows > MOST || most < 1 || most > 65535) {
-        return damaged("its head"), NULL;
+        return damaged("invalid header"), NULL;
     }
     int wide = most > 255 ? 2 : 1;
     int64_t pixels = rows * columns;
@@ -311,7 +311,7 @@ mc_array *mc_image_load(const char *path)
     } else if (png || n < 2) {
         truncated();
     } else {
-        mc_fail(MC_EFORMAT, "this is neither PNG nor a binary PPM or PGM");
+        mc_fail(MC_EFORMAT, "the file is neither PNG nor a binary PPM or PGM");
     }
     if (!out) {
         mc_fail_again("'%s': ", path);

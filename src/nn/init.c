@@ -121,7 +121,7 @@ mc_array *mc_init(mc_net *net, const char *init, int rank, const int64_t *dims)
 
 void mc_nn_manual_inits(struct mc_nn_text *t)
 {
-    mc_nn_manual_head(t, "Initial values", "what they are");
+    mc_nn_manual_head(t, "Initial values", "what it does");
     for (int i = 0; mc_initial_at(i); i++) {
         struct mc_nn_field field[MOST_SETTINGS];
         fields_of(mc_initial_at(i), field);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 const struct mc_nn_kind *const mc_nn_kinds[] = {
-    mc_nn_plain, mc_nn_convs, mc_nn_pools, mc_nn_merges, mc_nn_noises, mc_nn_norms, mc_nn_shapes, mc_nn_specials, mc_nn_convnets, NULL,
+    mc_nn_plain, mc_nn_convs, mc_nn_pools, mc_nn_merges, mc_nn_noises, mc_nn_norms, mc_nn_shapes, mc_nn_specials, mc_nn_convnets, mc_nn_recurrents, NULL,
 };
 
 static const struct mc_nn_kind *kind_at(int i)
@@ -36,8 +36,8 @@ static struct mc_nn_hint near_kind(struct mc_nn_slice word)
     int n = 0;
     if (mc_nn_is_act(word)) {
         struct mc_nn_hint alone;
-        mc_snprintf(alone.text, sizeof alone.text, "; a nonlinearity alone is 'nonlinearity %.*s'",
-                    (int)word.n, word.s);
+        mc_snprintf(alone.text, sizeof alone.text,
+                    "; a layer that is only a nonlinearity is 'nonlinearity %.*s'", (int)word.n, word.s);
         return alone;
     }
     for (const struct mc_nn_kind *k; n < COUNT(names) && (k = kind_at(n)); n++) {
@@ -48,18 +48,24 @@ static struct mc_nn_hint near_kind(struct mc_nn_slice word)
 
 /* ---- inputs ---- */
 
-static bool add_input(struct mc_nn_build *b, struct mc_nn_slice name, mc_layer **in, int *n, int most)
+static mc_layer *layer_named(const mc_net *net, struct mc_nn_slice name)
 {
     mc_layer *l = NULL;
-    for (int i = 0; i < b->net->nlayer && !l; i++) {
-        l = mc_nn_same(name, b->net->layer[i]->name) ? b->net->layer[i] : NULL;
+    for (int i = 0; i < net->nlayer && !l; i++) {
+        l = mc_nn_same(name, net->layer[i]->name) ? net->layer[i] : NULL;
     }
+    return l;
+}
+
+static bool add_input(struct mc_nn_build *b, struct mc_nn_slice name, mc_layer **in, int *n, int most)
+{
+    mc_layer *l = layer_named(b->net, name);
     if (!l) {
         return mc_nn_wrong(b->set.line, name.s, MC_EARG, "there is no layer '%.*s'", (int)name.n, name.s);
     }
     if (*n == most) {
-        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "%s takes no more than %d layers",
-                           b->layer->kind->name, most);
+        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "%s takes at most %d layers", b->layer->kind->name,
+                           most);
     }
     in[(*n)++] = l;
     return true;
@@ -96,6 +102,13 @@ static bool find_inputs(struct mc_nn_build *b)
         return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s needs the names of %s layers",
                            b->layer->kind->name, want < 0 ? "two or more" : "two");
     }
+    for (int i = 0; b->field[i].name; i++) {
+        mc_layer *l = b->field[i].type == NN_SIDE ? layer_named(b->net, b->set.value[i]) : NULL;
+        if (l && b->nside < COUNT(b->side) && n < MOST) {
+            in[n++] = l;
+            b->side[b->nside++] = b->field[i].name;
+        }
+    }
     b->layer->nin = n;
     b->layer->in = mc_nn_keep(b->net, (size_t)n * sizeof *in);
     if (b->layer->in && n) {
@@ -104,12 +117,17 @@ static bool find_inputs(struct mc_nn_build *b)
     return b->layer->in != NULL;
 }
 
-/* The holes for inputs: $x; for several inputs $x1, $x2, ..., and $xs for all of them. */
+/* The holes for inputs: $x; for several inputs $x1, $x2, ..., and $xs for all of them; $mask for one that the
+ * field `mask` names. */
 static void let_inputs(struct mc_nn_build *b, int pass)
 {
     static const char *const names[] = { "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8" };
     struct mc_nn_text all = { 0 };
-    for (int i = 0; i < b->layer->nin; i++) {
+    const int n = b->layer->nin - b->nside;
+    for (int i = 0; i < b->nside; i++) {
+        mc_nn_hole(&b->holes, b->side[i], b->layer->in[n + i]->var[pass]);
+    }
+    for (int i = 0; i < n; i++) {
         const char *var = b->layer->in[i]->var[pass];
         mc_nn_addf(&all, "%s%s", i ? ", " : "", var);
         if (i < COUNT(names)) {
@@ -126,20 +144,31 @@ static void let_inputs(struct mc_nn_build *b, int pass)
 
 /* ---- formulas ---- */
 
+/* The last semicolon outside of brackets, or NULL. */
+static const char *last_statement(const char *s)
+{
+    const char *last = NULL;
+    for (int depth = 0; *s; s++) {
+        depth += (*s == '(' || *s == '[') - (*s == ')' || *s == ']');
+        last = *s == ';' && depth == 0 ? s : last;
+    }
+    return last;
+}
+
 /* "statements; value" becomes "statements; name = act(value)"; a declaration stays as it is. */
 static bool statement(struct mc_nn_build *b, int pass, struct mc_nn_text *out)
 {
     struct mc_nn_text body = { 0 };
     b->holes.own = b->layer->var[pass];
     bool good = mc_nn_fill(&body, b->form[pass], &b->holes) && !body.bad;
-    const char *last = good ? strrchr(body.s, ';') : NULL, *value = last ? last + 1 : good ? body.s : "";
+    const char *last = good ? last_statement(body.s) : NULL, *value = last ? last + 1 : good ? body.s : "";
     value += strspn(value, " ");
     if (good && b->layer->kind->nin == 0) {
         mc_nn_add(out, value);
     } else if (good) {
         mc_nn_addf(out, "%.*s%s%s = ", last ? (int)(last - body.s) : 0, body.s, last ? "; " : "",
                    b->layer->var[pass]);
-        good = mc_nn_field(&b->set, "act") < 0
+        good = b->has_act || mc_nn_field(&b->set, "act") < 0
                    ? (mc_nn_add(out, value), true)
                    : mc_nn_act(out, b->set.line, mc_nn_get(&b->set, "act"), value);
     }
@@ -158,7 +187,7 @@ static bool run(struct mc_nn_build *b, int pass)
         l->node[pass] = mc_nn_formula(b->net, b->set.line, where.bad ? l->name : where.s, t.s);
     } else if (mc_graph_status(b->net->g) == MC_OK) {
         mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG,
-                    "%s: its formula has a name in it that is no setting: %s", l->kind->name, b->form[pass]);
+                    "%s: the formula has a name that is not a setting: %s", l->kind->name, b->form[pass]);
     }
     mc_nn_free(&t);
     mc_nn_free(&where);
@@ -199,7 +228,8 @@ static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
     int same = 1;
     if (given.n && !is_name(given)) {
         return mc_nn_wrong(b->set.line, given.s, MC_ESYNTAX,
-                           "'%.*s' is no name: letters, digits and _, no digit first", (int)given.n, given.s);
+                           "'%.*s' is not a valid name: use letters, digits and _, and no digit first",
+                           (int)given.n, given.s);
     }
     for (int i = 0; i < b->net->nlayer; i++) {
         same += b->net->layer[i]->kind == l->kind;
@@ -215,7 +245,7 @@ static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
     if (l->name && mc_net_find(b->net, l->name)) {
         mc_nn_free(&t);
         return mc_nn_wrong(b->set.line, given.n ? given.s : b->set.line->text, MC_EARG,
-                           "there is a layer '%s' already", l->name);
+                           "there is already a layer '%s'", l->name);
     }
     t.n = 0;
     mc_nn_addf(&t, "%s_det", l->name);

@@ -165,7 +165,8 @@ mc_node *mc_aggregate(mc_net *net, const char *mode, mc_node *loss, mc_node *wei
                         : mc_mistake(net->g, MC_EARG, "aggregate: %s needs weights", mode);
         }
     }
-    return mc_mistake(net->g, MC_EARG, "aggregate: there is no mode '%s'; mean, sum or normalized_sum", mode);
+    return mc_mistake(net->g, MC_EARG, "aggregate: unknown mode '%s'; expected mean, sum or normalized_sum",
+                      mode);
 }
 
 bool mc_nn_loss_check(const struct mc_nn_line *line, const char *at)
@@ -221,7 +222,7 @@ void mc_nn_manual_losses(struct mc_nn_text *t)
         const char *title;
         const struct mc_nn_row *rows;
     } tables[] = { { "Losses", losses },
-                   { "Losses of whole numbers", for_labels },
+                   { "Losses with whole numbers as targets", for_labels },
                    { "Accuracies", accuracies },
                    { "Penalties", penalties } };
     for (int i = 0; i < COUNT(tables); i++) {

@@ -4,7 +4,7 @@
 static void kinds(struct mc_nn_text *t)
 {
     static const char *const title[] = { "Data and products", "Convolutions", "Pooling", "Several layers as one", "Random while training",
-                                         "Normalisation, biases, slopes", "Shapes", "Others", "cuda-convnet and Nervana" };
+                                         "Normalisation, biases, slopes", "Shapes", "Others", "cuda-convnet and Nervana", "Recurrent" };
     for (int i = 0; mc_nn_kinds[i]; i++) {
         mc_nn_manual_head(t, title[i], "what it is");
         for (const struct mc_nn_kind *k = mc_nn_kinds[i]; k->name; k++) {
@@ -16,10 +16,10 @@ static void kinds(struct mc_nn_text *t)
 mc_status mc_nn_manual(FILE *to)
 {
     struct mc_nn_text t = { 0 };
-    mc_nn_add(&t, "# Layers, rules, losses\n\nWritten by `make docs` from the tables in `src/nn`. A line of "
-                  "a model is a name from here and its settings, by place "
-                  "or by name; those with `=` have the value that stands there unless another is given. How "
-                  "lines make a model: `docs/networks.md`.\n");
+    mc_nn_add(&t,
+              "# Layers, rules, losses\n\nWritten by `make docs` from the tables in `src/nn`. A line of a "
+              "model is a name from this page and its settings, by position or by name; a setting with "
+              "`=` has the shown value by default. How lines make a model: `docs/networks.md`.\n");
     mc_nn_manual_settings(&t);
     kinds(&t);
     mc_nn_manual_acts(&t);

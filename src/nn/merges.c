@@ -103,7 +103,8 @@ static void add_input(struct mc_nn_build *b, struct mc_nn_text *t, int i, int ax
             mc_nn_add(t, ") // 2 + ");
             add_least(b, t, a);
         } else {
-            mc_nn_refuse(b, "crop", "'%.*s' is none of none, lower, center, upper", (int)crop.n, crop.s);
+            mc_nn_refuse(b, "crop", "unknown crop '%.*s'; expected none, lower, center or upper", (int)crop.n,
+                         crop.s);
         }
     }
     mc_nn_add(t, "]");
@@ -176,11 +177,11 @@ static void merge(struct mc_nn_build *b)
 
 #define CROP { "crop", NN_TEXT, "none" }
 const struct mc_nn_kind mc_nn_merges[] = {
-    { "concat", "side by side along an axis; crop=none,none,center,lower: how larger ones are cut on each axis", -1,
+    { "concat", "layers joined along an axis; crop=none,none,center,lower: how larger layers are cut on each axis", -1,
       { LAYERS, { "axis", NN_INT, "1" }, CROP, ACT("linear") }, concat, "$merged", NULL },
-    { "sum",    "the sum, each times its coefficient",                                                          -1,
+    { "sum",    "the sum of layers, each times its coefficient",                                                          -1,
       { LAYERS, { "coeffs", NN_TEXT, "1" }, CROP, ACT("linear") }, sum, "$merged", NULL },
-    { "merge",  "by any op of two tensors: merge a b op=maximum",                                               -1,
+    { "merge",  "layers combined by any op of two tensors: merge a b op=maximum",                                               -1,
       { LAYERS, { "op", NN_CALL, "mul" }, CROP, ACT("linear") }, merge, "$merged", NULL },
     LAST_KIND,
 };

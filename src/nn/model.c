@@ -27,8 +27,8 @@ static bool whole(const struct mc_nn_line *line, const char *at, const char *wha
         return false;
     }
     *out = mc_nn_int(&s, what);
-    return *out >= least || mc_nn_wrong(line, s.value[0].s, MC_EARG, "%s is %lld, less than %lld", what,
-                                        (long long)*out, (long long)least);
+    return *out >= least || mc_nn_wrong(line, s.value[0].s, MC_EARG, "%s is %lld; expected at least %lld",
+                                        what, (long long)*out, (long long)least);
 }
 
 static bool batch(mc_net *net, const struct mc_nn_line *line, const char *at)
@@ -90,14 +90,14 @@ static const struct setting {
     bool (*take)(mc_net *net, const struct mc_nn_line *line, const char *at);
     const char *doc;
 } settings[] = {
-    { "batch",    batch,    "examples in a step: batch 500" },
-    { "epochs",   epochs,   "times through all examples: epochs 50" },
-    { "patience", patience, "epochs without a better one until training ends: patience 5" },
-    { "loss",     loss,     "what is made small: loss categorical_crossentropy" },
-    { "rule",     rule,     "how parameters learn: rule momentum rate=0.01 momentum=0.9" },
-    { "schedule", schedule, "how the rate changes: schedule step every=10 by=0.5" },
-    { "penalty",  penalty,  "what weights cost, one line each: penalty l2 0.0005" },
-    { "augment",  augment,  "what is done to examples: augment shift=2 flip=true" },
+    { "batch",    batch,    "examples in a batch: batch 500" },
+    { "epochs",   epochs,   "passes over all examples: epochs 50" },
+    { "patience", patience, "epochs without improvement after which training stops: patience 5" },
+    { "loss",     loss,     "the loss to minimize: loss categorical_crossentropy" },
+    { "rule",     rule,     "the update rule: rule momentum rate=0.01 momentum=0.9" },
+    { "schedule", schedule, "how the learning rate changes: schedule step every=10 by=0.5" },
+    { "penalty",  penalty,  "a penalty on weights, one line each: penalty l2 0.0005" },
+    { "augment",  augment,  "augmentation of training examples: augment shift=2 flip=true" },
     { NULL, NULL, NULL },
 };
 
@@ -150,7 +150,7 @@ mc_layer *mc_net_add(mc_net *net, const char *text, ...)
         return NULL;
     }
     if (!text) {
-        mc_mistake(net->g, MC_EARG, "there is no line");
+        mc_mistake(net->g, MC_EARG, "the line is NULL");
         return &net->broken;
     }
     va_list ap;
@@ -171,7 +171,7 @@ mc_status mc_net_read(mc_net *net, const char *name, const char *text)
         return MC_EARG;
     }
     if (!text) {
-        mc_mistake(net->g, MC_EARG, "there is no model");
+        mc_mistake(net->g, MC_EARG, "the text of the model is NULL");
         return MC_EARG;
     }
     name = name ? name : "model";
@@ -185,7 +185,7 @@ mc_status mc_net_read(mc_net *net, const char *name, const char *text)
         c = end + (*end == '\n');
     }
     if (mc_graph_status(net->g) == MC_OK && !net->nlayer) {
-        mc_mistake(net->g, MC_EARG, "%s: there is no layer", name);
+        mc_mistake(net->g, MC_EARG, "%s: the model has no layers", name);
     }
     return mc_graph_status(net->g) < 0 ? mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g)) : MC_OK;
 }
@@ -199,7 +199,7 @@ mc_status mc_net_load(mc_net *net, const char *path)
     size_t n = 0;
     mc_status s = mc_file_read(path, &text, &n);
     if (s == MC_OK && strlen(text) != n) {
-        s = mc_fail(MC_EFORMAT, "%s: this is no text", path);
+        s = mc_fail(MC_EFORMAT, "%s: the file is not text", path);
     }
     if (s < 0) {
         mc_mistake(net->g, s, "%s", mc_last_error());
@@ -217,7 +217,7 @@ const mc_training *mc_net_training(const mc_net *net)
 
 void mc_nn_manual_settings(struct mc_nn_text *t)
 {
-    mc_nn_manual_head(t, "Lines that are no layers", "what they say");
+    mc_nn_manual_head(t, "Lines that are not layers", "what it sets");
     for (const struct setting *s = settings; s->name; s++) {
         mc_nn_manual_row(t, s->name, NULL, s->doc, false);
     }

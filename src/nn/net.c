@@ -231,7 +231,7 @@ mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags)
         return MC_EARG;
     }
     if (mc_shared_named(net->g, mc_shared_name(s)) != s) {
-        return mc_fail(MC_EARG, "'%s' is no shared variable of the net's graph", mc_shared_name(s));
+        return mc_fail(MC_EARG, "'%s' is not a shared variable of the net's graph", mc_shared_name(s));
     }
     struct mc_nn_text words = { 0 };
     mc_nn_addf(&words, " %s ", tags ? tags : "");

@@ -27,13 +27,13 @@ void mc_nn_addv(struct mc_nn_text *t, const char *fmt, va_list ap);
 void mc_nn_free(struct mc_nn_text *t);
 
 /* Fills the holes of a form: $name is replaced by the text of that name, with its own holes filled; $_name by
- * `own`_name, a name for an intermediate value; {...} is dropped if a hole in it is empty. False: there is no
- * such name. */
+ * `own`_name, a name for an intermediate value; $$ by $, a hole that is filled later; {...} is dropped if a
+ * hole in it is empty. False: there is no such name. */
 struct mc_nn_hole {
     const char *name, *text;
 };
 struct mc_nn_holes {
-    struct mc_nn_hole at[40];
+    struct mc_nn_hole at[64];
     int n;
     const char *own;
 };
@@ -62,7 +62,8 @@ enum mc_nn_type {
     NN_WORD,  /* one of `words` */
     NN_CALL,  /* a name, perhaps with settings in brackets: leaky_rectify(0.2) */
     NN_TEXT,  /* any text; in quotes if it has spaces */
-    NN_LAYERS /* names of layers, separated by commas */
+    NN_LAYERS, /* names of layers, separated by commas */
+    NN_SIDE    /* the name of a layer, which becomes an input beside the others, or what NN_CALL takes */
 };
 struct mc_nn_field {
     const char *name;
@@ -71,7 +72,7 @@ struct mc_nn_field {
     const char *words;  /* NN_WORD: "max|sum"; NN_REAL: the allowed interval, "[0, 1)"; NULL: any value */
 };
 #define NN_FROM_0 "[0, inf)"
-enum { NN_MOST_FIELDS = 18, NN_MOST_AXES = 8 };
+enum { NN_MOST_FIELDS = 26, NN_MOST_AXES = 8 };
 struct mc_nn_settings {
     const struct mc_nn_line *line;
     const struct mc_nn_field *field;
@@ -187,6 +188,9 @@ struct mc_nn_build { /* one layer being made */
     struct mc_nn_settings set;
     struct mc_nn_holes holes;
     const char *form[2]; /* by pass: those of the row, unless make() changed them */
+    const char *side[4]; /* the fields of type NN_SIDE that name layers: the last nside inputs of the layer */
+    int nside;
+    bool has_act;        /* set by make(): the form applies the nonlinearity itself */
     bool failed;
 };
 struct mc_nn_kind {
@@ -199,7 +203,8 @@ struct mc_nn_kind {
 };
 extern const struct mc_nn_kind *const mc_nn_kinds[]; /* tables, each ended by a row without a name; NULL */
 extern const struct mc_nn_kind mc_nn_plain[], mc_nn_convs[], mc_nn_pools[], mc_nn_merges[], mc_nn_noises[],
-    mc_nn_norms[], mc_nn_shapes[], mc_nn_specials[], mc_nn_convnets[];
+    mc_nn_norms[], mc_nn_shapes[], mc_nn_specials[], mc_nn_convnets[],
+    mc_nn_recurrents[];
 mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line);
 
 /* For make: build.c, and mc_nn_refuse of error.c */
@@ -211,6 +216,10 @@ bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...
 /* Makes the parameter layer_name, with the initial values of the field of that name ("none": no parameter,
  * and the hole is empty). */
 bool mc_nn_weights(struct mc_nn_build *b, const char *name, const char *tags, int rank, const int64_t *dims);
+/* The same for the field `name` and a parameter layer_own, drawn in `blocks` blocks along its last axis, each
+ * of these sizes and with its own initial values. */
+bool mc_nn_blocks(struct mc_nn_build *b, const char *name, const char *own, const char *tags, int blocks,
+                  const struct mc_nn_slice *init, int rank, const int64_t *dims);
 /* The n numbers of a field (a single one is used for all), each at least `least`. */
 bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least, int64_t *out);
 bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in); /* auto: all but axis 1 */

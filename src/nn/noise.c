@@ -23,7 +23,7 @@ static void drop(struct mc_nn_build *b, const bool *shared)
 {
     double p = mc_nn_real(&b->set, "p");
     if (p < 0 || p >= 1) {
-        mc_nn_refuse(b, "p", "p is %g; it is a probability below 1", p);
+        mc_nn_refuse(b, "p", "p is %g; expected a probability less than 1", p);
         return;
     }
     if (p == 0) {
@@ -73,13 +73,13 @@ static void rrelu(struct mc_nn_build *b)
 #define DROP "$x * (bernoulli($random, $keep, $drawn){ / $rescale})"
 #define P { "p", NN_REAL, "0.5" }, { "rescale", NN_BOOL, "true" }
 const struct mc_nn_kind mc_nn_noises[] = {
-    { "dropout",           "numbers set to 0 with probability p, the others divided by 1 - p", 1,
+    { "dropout",           "each number is set to 0 with probability p, the others are divided by 1 - p", 1,
       { P, { "shared", NN_AXES, "none", "none|auto|all" } },                       dropout,           DROP, "$x" },
-    { "dropout_channels",  "the same for whole channels",                                      1, { P }, dropout_channels, DROP, "$x" },
-    { "dropout_locations", "the same for places, all their channels",                          1, { P }, dropout_locations, DROP, "$x" },
-    { "noise",             "normal numbers added",                                             1,
+    { "dropout_channels",  "dropout of whole channels",                                      1, { P }, dropout_channels, DROP, "$x" },
+    { "dropout_locations", "dropout of positions with all their channels",                          1, { P }, dropout_locations, DROP, "$x" },
+    { "noise",             "normal noise with standard deviation sigma is added",                                             1,
       { { "sigma", NN_REAL, "0.1" } },                                             NULL,              "$x + $sigma * normal($random, shape($x))", "$x" },
-    { "rrelu",             "x where positive, else x times a random slope; afterwards its mean", 1,
+    { "rrelu",             "x where positive, else x times a random slope; deterministic: times the mean slope", 1,
       { { "lower", NN_REAL, "0.3" }, { "upper", NN_REAL, "0.8" }, { "shared", NN_AXES, "auto", "none|auto|all" } },
       rrelu, "$_slope = uniform($random, $drawn, $lower, $upper); 0.5 * (1 + $_slope) * $x + 0.5 * (1 - $_slope) * abs($x)", "relu($x, alpha=$middle)" },
     LAST_KIND,

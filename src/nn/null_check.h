@@ -8,7 +8,7 @@
 /* Is p NULL? Then sets an error: that of the constructor may no longer be the last one. */
 static inline bool mc_nn_null(const void *p, const char *what)
 {
-    return !p && mc_fail(MC_EARG, "there is no %s (NULL)", what) < 0;
+    return !p && mc_fail(MC_EARG, "the %s is NULL", what) < 0;
 }
 
 #endif

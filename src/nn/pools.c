@@ -9,7 +9,7 @@ static void pool(struct mc_nn_build *b)
     int64_t v[NN_MOST_AXES];
     static const char *const fields[] = { "size", "stride", "pad" };
     if (n < 1 || n > 3) {
-        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible",
+        mc_nn_refuse(b, NULL, "the input has rank %d; expected batch, channels and one to three spatial axes",
                      n + 2);
         return;
     }
@@ -37,7 +37,7 @@ static void upscale(struct mc_nn_build *b)
     int64_t f[NN_MOST_AXES];
     struct mc_nn_text form = { 0 };
     if (n < 1 || n > 3 || !mc_nn_sizes(b, "factor", n, 1, f)) {
-        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible",
+        mc_nn_refuse(b, NULL, "the input has rank %d; expected batch, channels and one to three spatial axes",
                      n + 2);
         return;
     }
@@ -82,12 +82,12 @@ static void groups(struct mc_nn_build *b)
     struct mc_nn_text t = { 0 };
     axis += axis < 0 ? rank : 0;
     if (axis < 0 || !mc_nn_known(b, "its groups", (int)axis)) {
-        mc_nn_refuse(b, "axis", "there is no such axis");
+        mc_nn_refuse(b, "axis", "the axis is out of range");
         return;
     }
     if (size < 1 || mc_nn_dims(b, 0)[axis] % size) {
-        mc_nn_refuse(b, "size", "%lld channels do not make groups of %lld", (long long)mc_nn_dims(b, 0)[axis],
-                     (long long)size);
+        mc_nn_refuse(b, "size", "%lld channels cannot be divided into groups of %lld",
+                     (long long)mc_nn_dims(b, 0)[axis], (long long)size);
         return;
     }
     for (int i = 0; i < rank; i++) {
@@ -110,23 +110,23 @@ static void groups(struct mc_nn_build *b)
 
 #define REDUCE "max|min|mean|sum|prod|std|var|logsumexp"
 const struct mc_nn_kind mc_nn_pools[] = {
-    { "pool",         "a window as one number: max, sum or a mean",       1,
+    { "pool",         "each window reduced to one number: max, sum or a mean",       1,
       { { "size", NN_SIZES, NULL }, { "mode", NN_WORD, "max", "max|sum|mean|average_inc_pad|average_exc_pad" }, { "stride", NN_SIZES, "size", "size" },
         { "pad", NN_SIZES, "0" }, { "ignore_border", NN_BOOL, "true" } },
       pool,           "pool($x, $size{, stride=$stride}{, pad=$pad}{, mode='$mode'}{, ignore_border=$border})", NULL },
-    { "upscale",      "places repeated, or with zeros between them",      1,
+    { "upscale",      "elements repeated, or separated by zeros",      1,
       { { "factor", NN_SIZES, NULL }, { "mode", NN_WORD, "repeat", "repeat|dilate" } },
       upscale,        "$upscaled", NULL },
-    { "feature_pool", "groups of channels as one: maxout with max",       1,
+    { "feature_pool", "groups of channels reduced to one each: maxout with max",       1,
       { { "size", NN_COUNT, NULL }, { "mode", NN_WORD, "max", REDUCE }, { "axis", NN_INT, "1" } },
       groups,         "$mode($grouped, axis=$inner)", NULL },
-    { "feature_wta",  "of a group of channels the largest, the others 0", 1,
+    { "feature_wta",  "the largest channel of each group kept, the others set to 0", 1,
       { { "size", NN_COUNT, NULL }, { "axis", NN_INT, "1" } },
       groups,         "$x * reshape(cast(eq(argmax($grouped, axis=$inner, keepdims=True), dimshuffle(arange($size), $order)), $x.dtype), $whole)", NULL },
-    { "global_pool",  "each channel as one number",                       1,
+    { "global_pool",  "each channel reduced to one number",                       1,
       { { "mode", NN_WORD, "mean", REDUCE } },
       NULL,           "$mode(flatten($x, ndim=3), axis=2)", NULL },
-    { "spatial_pyramid", "maxima or means of the image cut into n by n, for each n of levels", 1,
+    { "spatial_pyramid", "maxima or means of n by n parts of the image, for each n of levels", 1,
       { { "levels", NN_AXES, "4,2,1" }, { "mode", NN_WORD, "max", "max|average_inc_pad|average_exc_pad" },
         { "implementation", NN_WORD, "fast", "fast|kaiming" } },
       NULL,           "spatial_pyramid_pool($x, pool_dims=$levels, mode='$mode', implementation='$implementation')", NULL },

@@ -35,7 +35,7 @@ static const struct rule {
       NULL,
       "$p - $rate * $g",
       false,
-      "against the gradient" },
+      "gradient descent" },
     { "momentum",
       MOMENTUM,
       "base",
@@ -43,7 +43,7 @@ static const struct rule {
       "$_x = $momentum * $v + $new",
       "$_x",
       false,
-      "and on in the direction there was" },
+      "gradient descent with momentum" },
     { "nesterov",
       MOMENTUM,
       "base",
@@ -51,7 +51,7 @@ static const struct rule {
       "$_x = $momentum * $v + $new - $p",
       "$momentum * $_x + $new",
       false,
-      "the same, looking ahead" },
+      "gradient descent with Nesterov momentum" },
     { "adagrad",
       { COMMON("1"), EPSILON("1e-6"), LIMITS },
       NULL,
@@ -59,7 +59,7 @@ static const struct rule {
       "$_a = $accu + sqr($g)",
       "$p - $rate * $g / sqrt($_a + $epsilon)",
       false,
-      "over the root of all squares so far" },
+      "the gradient divided by the root of the sum of its squares so far" },
     { "rmsprop",
       { COMMON("1"), { "rho", NN_REAL, "0.9", BELOW_1 }, EPSILON("1e-6"), LIMITS },
       NULL,
@@ -67,7 +67,7 @@ static const struct rule {
       "$_a = $rho * $accu + (1 - $rho) * sqr($g)",
       "$p - $rate * $g / sqrt($_a + $epsilon)",
       false,
-      "over the root of recent squares" },
+      "the gradient divided by the root of the running mean of its squares" },
     { "adadelta",
       { COMMON("1"), { "rho", NN_REAL, "0.95", BELOW_1 }, EPSILON("1e-6"), LIMITS },
       NULL,
@@ -75,7 +75,7 @@ static const struct rule {
       "$_a = $rho * $accu + (1 - $rho) * sqr($g); $_d = $g * sqrt($delta + $epsilon) / sqrt($_a + $epsilon)",
       "$p - $rate * $_d",
       false,
-      "in steps as large as recent ones" },
+      "rmsprop with step sizes in proportion to recent steps" },
     { "adam",
       ADAM("0.001"),
       NULL,
@@ -83,7 +83,7 @@ static const struct rule {
       M_NEXT V_NEXT "$_s = " STEP " * $_m1 / (sqrt($_v1) + $epsilon)",
       "$p - $_s",
       true,
-      "recent mean over the root of recent squares" },
+      "running mean of the gradient, divided by the root of that of its squares" },
     { "adamax",
       ADAM("0.002"),
       NULL,
@@ -92,7 +92,7 @@ static const struct rule {
       "$_u1 = maximum($beta2 * $u, abs($g)); $_s = $rate / (1 - $beta1 ** $t) * $_m1 / ($_u1 + $epsilon)",
       "$p - $_s",
       true,
-      "the same over the recent largest" },
+      "adam that divides by the decaying maximum of the magnitude" },
     { "amsgrad",
       ADAM("0.001"),
       NULL,
@@ -100,7 +100,7 @@ static const struct rule {
       M_NEXT V_NEXT "$_w1 = maximum($top, $_v1); $_s = " STEP " * $_m1 / (sqrt($_w1) + $epsilon)",
       "$p - $_s",
       true,
-      "adam over the largest so far" },
+      "adam that divides by the root of the largest mean of squares so far" },
     { NULL, { { NULL } }, NULL, { { NULL, NULL } }, NULL, NULL, false, NULL },
 };
 
@@ -145,7 +145,7 @@ static bool read_rule(struct use use[2], const struct mc_nn_line *line, const ch
             return false;
         }
         if (use[1].rule->base) {
-            return mc_nn_wrong(line, call.s, MC_EARG, "%s is no base for %s", use[1].rule->name,
+            return mc_nn_wrong(line, call.s, MC_EARG, "%s cannot be the base of %s", use[1].rule->name,
                                use[0].rule->name);
         }
     }
@@ -183,7 +183,7 @@ static bool rate_variable(mc_net *net, double rate)
         net->rate = name ? remembered(net, name, mc_nn_float(), 0, NULL) : NULL;
     }
     if (net->rate && mc_net_set_rate(net, rate) < 0) {
-        mc_mistake(net->g, mc_last_status(), "rule: its rate: %s", mc_last_error());
+        mc_mistake(net->g, mc_last_status(), "rule: the rate cannot be set: %s", mc_last_error());
     }
     return net->rate && mc_graph_status(net->g) == MC_OK;
 }
@@ -233,7 +233,8 @@ static mc_node *run(struct making *m, const struct mc_nn_holes *h, const char *f
     if (mc_nn_fill(&t, form, h) && !t.bad) {
         n = mc_nn_formula(m->net, m->line, h->own, t.s);
     } else {
-        mc_mistake(m->net->g, t.bad ? MC_EMEMORY : MC_EARG, "rule: '%s' has a hole without a text", form);
+        mc_mistake(m->net->g, t.bad ? MC_EMEMORY : MC_EARG, "rule: '%s' has a placeholder without a text",
+                   form);
     }
     mc_nn_free(&t);
     return n;
@@ -326,7 +327,7 @@ static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *
     mc_graph *g = m->net->g;
     mc_node **p = mc_nn_keep(m->net, (size_t)n * sizeof *p + 1);
     if (!cost && !given) {
-        mc_mistake(g, MC_EARG, "there is no cost, and there are no gradients");
+        mc_mistake(g, MC_EARG, "neither a cost nor gradients are given");
         return false;
     }
     for (int i = 0; p && i < n; i++) {
@@ -406,14 +407,14 @@ mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule)
 static bool usable(mc_graph *g, const char *rule, int n, mc_shared *const *params)
 {
     if (!rule || n < 1 || !params) {
-        mc_mistake(g, MC_EARG, "rule: there is no %s", rule ? "parameter" : "rule");
+        mc_mistake(g, MC_EARG, "rule: no %s is given", rule ? "parameter" : "rule");
     }
     for (int i = 0; i < n && mc_graph_status(g) == MC_OK; i++) {
         mc_node *p = params[i] ? mc_shared_node(g, params[i]) : NULL;
         mc_dtype d = p ? mc_node_dtype(p) : MC_BOOL;
         if (!p || (mc_graph_status(g) == MC_OK && d < MC_FLOAT16)) {
             mc_mistake(g, p ? MC_ETYPE : MC_EARG,
-                       p ? "rule: parameter %d, %s, holds %s; only floats learn"
+                       p ? "rule: parameter %d, %s, has dtype %s; only floats can be trained"
                          : "rule: parameter %d is NULL",
                        i + 1, mc_shared_name(params[i]), mc_dtype_name(d));
         }
@@ -497,7 +498,7 @@ mc_status mc_total_norm_constraint(mc_net *net, int n, mc_node *const *x, double
 
 void mc_nn_manual_rules(struct mc_nn_text *t)
 {
-    mc_nn_manual_head(t, "Rules", "what they do");
+    mc_nn_manual_head(t, "Rules", "what it does");
     for (const struct rule *r = rules; r->name; r++) {
         mc_nn_manual_row(t, r->name, r->field, r->doc, false);
     }

@@ -76,7 +76,8 @@ static mc_status all_known(const mc_net *net, const char *path, const mc_archive
             known = strcmp(net->param[k].name, mc_archive_name(z, i)) == 0;
         }
         if (!known) {
-            return mc_fail(MC_EARG, "%s: it has '%s', which the net has not", path, mc_archive_name(z, i));
+            return mc_fail(MC_EARG, "%s: the file has '%s', but the net has not", path,
+                           mc_archive_name(z, i));
         }
     }
     return MC_OK;
@@ -94,7 +95,7 @@ mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags)
     for (int i = 0; s == MC_OK && i < n; i++) {
         mc_param p = mc_net_param(net, tags, i);
         if (!mc_archive_has(z, p.name)) {
-            s = mc_fail(MC_EARG, "%s: '%s' is not in it", path, p.name);
+            s = mc_fail(MC_EARG, "%s: the file has no '%s'", path, p.name);
         } else if (!(arrays[i] = mc_archive_load(z, p.name))) {
             s = mc_last_status();
         } else {

@@ -50,10 +50,10 @@ static const struct row {
     { "step",
       { { "every", NN_REAL, NULL, "(0, inf)" }, BY("0.1") },
       steps,
-      "by to the number of whole everies" },
-    { "exponential", { BY(NULL) }, exponential, "by to the number of epochs" },
-    { "linear", { TO }, linear, "from 1 to `to`, straight" },
-    { "cosine", { TO }, cosine, "from 1 to `to`, as half a wave" },
+      "multiplied by `by` after each `every` epochs" },
+    { "exponential", { BY(NULL) }, exponential, "multiplied by `by` after each epoch" },
+    { "linear", { TO }, linear, "from 1 to `to`, linearly" },
+    { "cosine", { TO }, cosine, "from 1 to `to`, along half a cosine wave" },
     { NULL, { { NULL } }, NULL, NULL },
 };
 
@@ -94,7 +94,7 @@ double mc_net_rate(const mc_net *net, double epoch)
 
 void mc_nn_manual_schedules(struct mc_nn_text *t)
 {
-    mc_nn_manual_head(t, "Schedules", "the rate after so many epochs, as a part of the first");
+    mc_nn_manual_head(t, "Schedules", "the rate after a number of epochs, as a multiple of the initial one");
     for (const struct row *r = rows; r->name; r++) {
         mc_nn_manual_row(t, r->name, r->field, r->doc, false);
     }

@@ -109,7 +109,7 @@ static bool next_word(const struct mc_nn_line *line, const char **at, const char
     if (quote || depth > 0) {
         *at = end;
         mc_nn_wrong(line, quote ? quote : from, MC_ESYNTAX,
-                    quote ? "this quote does not end" : "a bracket in this word does not close");
+                    quote ? "the quote is not closed" : "a bracket in the word is not closed");
         *name = (struct mc_nn_slice){ NULL, 0 }; /* an error: no word */
         *text = *name;
         return true;
@@ -205,8 +205,9 @@ struct mc_nn_slice mc_nn_call(struct mc_nn_slice call, struct mc_nn_slice *args)
 }
 
 static const char *const expected[] = {
-    [NN_INT] = "a whole number", [NN_COUNT] = "a whole number from 1 on", [NN_REAL] = "a number", [NN_BOOL] = "true or false", [NN_SIZES] = "sizes, as in 5x5",
+    [NN_INT] = "a whole number", [NN_COUNT] = "a whole number of at least 1", [NN_REAL] = "a number", [NN_BOOL] = "true or false", [NN_SIZES] = "sizes, as in 5x5",
     [NN_AXES] = "axes, as in 0,2,3", [NN_WORD] = "one of ", [NN_CALL] = "a name", [NN_TEXT] = "a text", [NN_LAYERS] = "names of layers",
+    [NN_SIDE] = "a name",
 };
 
 /* The text between the description of the type above and the field's `words`, if both are printed. */
@@ -224,7 +225,8 @@ static bool fits(const struct mc_nn_field *f, struct mc_nn_slice v)
     case NN_SIZES: return (f->words && one_of(v, f->words)) || mc_nn_list(v, list, NN_MOST_AXES) > 0;
     case NN_AXES: return one_of(v, f->words ? f->words : "auto") || mc_nn_list(v, list, NN_MOST_AXES) > 0;
     case NN_WORD: return one_of(v, f->words);
-    case NN_CALL: return v.n && (mc_nn_is_letter(*v.s) || *v.s == '-' || *v.s == '.');
+    case NN_CALL:
+    case NN_SIDE: return v.n && (mc_nn_is_letter(*v.s) || *v.s == '-' || *v.s == '.');
     default: return v.n > 0;
     }
 }
@@ -271,7 +273,7 @@ static bool set_next(struct mc_nn_settings *s, struct mc_nn_slice v, int *next, 
         ++*next;
     }
     if (!s->field[*next].name) {
-        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s takes no more than this; '%.*s' is one too many", what,
+        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s has too many settings: '%.*s' is one too many", what,
                            (int)v.n, v.s);
     }
     return set(s, (*next)++, v, what);

@@ -37,12 +37,14 @@ static void reshape(struct mc_nn_build *b)
         long d = strtol(c + ref, &after, 10);
         if (after == c + ref || after + ref != stop || (ref && (*after != ']' || d < 0)) ||
             (!ref && (d == 0 || d < -1))) {
-            mc_nn_refuse(b, "shape", "'%.*s' is no size: a number, [axis] or -1", (int)(stop - c), c);
+            mc_nn_refuse(b, "shape", "'%.*s' is not a size; expected a number, [axis] or -1", (int)(stop - c),
+                         c);
             return;
         }
         if (n == MC_MAX_RANK || (ref && d >= rank)) {
-            n == MC_MAX_RANK ? mc_nn_refuse(b, "shape", "more than %d sizes", n)
-                             : mc_nn_refuse(b, "shape", "[%ld] of an input of rank %d", d, rank);
+            n == MC_MAX_RANK
+                ? mc_nn_refuse(b, "shape", "more than %d sizes", n)
+                : mc_nn_refuse(b, "shape", "[%ld] is out of range for an input of rank %d", d, rank);
             return;
         }
         axis[n] = ref ? (int)d : -1;
@@ -91,14 +93,16 @@ static void pad(struct mc_nn_build *b)
             behind[n] = strtol(after + 1, &after, 10);
         }
         if (after == c || (after < end && *after != ',') || front[n] < 0 || behind[n] < 0) {
-            mc_nn_refuse(b, "width", "'%.*s' is none: 2 or 1:2, one for all axes or for each, by commas",
+            mc_nn_refuse(b, "width",
+                         "'%.*s' is not a width; expected 2 or 1:2, one for all axes or one for each, "
+                         "separated by commas",
                          (int)v.n, v.s);
             return;
         }
         c = after + (after < end);
     }
     if (n != 1 && n > rank - kept) {
-        mc_nn_refuse(b, "width", "%d widths for %d axes", n, rank - kept);
+        mc_nn_refuse(b, "width", "%d widths are given for %d axes", n, rank - kept);
         return;
     }
     for (int i = 0; i < rank; i++) {
@@ -134,8 +138,8 @@ static void slice(struct mc_nn_build *b)
     struct mc_nn_text t = { 0 };
     axis += axis < 0 ? rank : 0;
     if (axis < 0 || axis >= rank) {
-        mc_nn_refuse(b, "axis", "there is no axis %lld in rank %d", (long long)mc_nn_int(&b->set, "axis"),
-                     rank);
+        mc_nn_refuse(b, "axis", "axis %lld is out of range for rank %d",
+                     (long long)mc_nn_int(&b->set, "axis"), rank);
         return;
     }
     for (int i = 0; i < axis; i++) {
@@ -147,10 +151,10 @@ static void slice(struct mc_nn_build *b)
 }
 
 const struct mc_nn_kind mc_nn_shapes[] = {
-    { "flatten",    "the last axes joined so that some remain",        1, { { "axes", NN_INT, "2" } },      NULL,       "flatten($x, ndim=$axes)", NULL },
+    { "flatten",    "the last axes merged so that the given number remain",        1, { { "axes", NN_INT, "2" } },      NULL,       "flatten($x, ndim=$axes)", NULL },
     { "reshape",    "another shape: 8,[0],-1; [0] is the size of that axis of the input", 1, { { "shape", NN_TEXT, NULL } }, reshape, "reshape($x, $sizes)", NULL },
-    { "dimshuffle", "axes in another order: 0,2,1,x; x is a new one",  1, { { "order", NN_TEXT, NULL } },   dimshuffle, "dimshuffle($x, $axes)", NULL },
-    { "pad",        "a border: 2, or for each axis 1,2:0; front:behind", 1,
+    { "dimshuffle", "axes in another order: 0,2,1,x; x is a new axis",  1, { { "order", NN_TEXT, NULL } },   dimshuffle, "dimshuffle($x, $axes)", NULL },
+    { "pad",        "a border: 2, or for each axis 1,2:0; before:after", 1,
       { { "width", NN_TEXT, NULL }, { "value", NN_REAL, "0" }, { "batch_axes", NN_INT, "2" } },
       pad,          "$_all = alloc(cast($value, $x.dtype), $sizes); set_subtensor($_all[$index], $x)", NULL },
     { "slice",      "a part along an axis: 3, or 1:8:2",               1,

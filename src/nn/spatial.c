@@ -15,7 +15,7 @@ static void inverse(struct mc_nn_build *b)
         mc_layer *l = b->net->layer[i];
         if (mc_nn_same(of, l->name)) {
             if (l->nin != 1) {
-                mc_nn_refuse(b, "of", "'%s' has %d inputs; one is possible", l->name, l->nin);
+                mc_nn_refuse(b, "of", "'%s' has %d inputs; expected one", l->name, l->nin);
             }
             for (int pass = 0; pass < 2 && l->nin == 1; pass++) {
                 mc_nn_hole(&b->holes, pass ? "done_det" : "done", l->var[pass]);
@@ -35,11 +35,11 @@ static bool is_moved(struct mc_nn_build *b, int64_t n)
     int64_t f[NN_MOST_AXES];
     static const char *const size[] = { "rows", "columns" };
     if (mc_nn_rank(b, 0) != 4) {
-        return mc_nn_refuse(b, "from", "'%s' has rank %d; images have four axes", b->layer->in[0]->name,
-                            mc_nn_rank(b, 0));
+        return mc_nn_refuse(b, "from", "'%s' has rank %d; expected images with four axes",
+                            b->layer->in[0]->name, mc_nn_rank(b, 0));
     }
     if (mc_nn_rank(b, 1) != 2 || mc_nn_dims(b, 1)[1] != n) {
-        return mc_nn_refuse(b, "from", "'%s' does not give %lld numbers an image", b->layer->in[1]->name,
+        return mc_nn_refuse(b, "from", "'%s' must give %lld numbers for each image", b->layer->in[1]->name,
                             (long long)n);
     }
     if (!mc_nn_sizes(b, "downsample", 2, 1, f)) {
@@ -169,7 +169,7 @@ static bool let_spline(struct mc_nn_build *b, int side)
     }
     good = good && constant(b, "points", 2, points, at) && constant(b, "spline", points, n, part);
     mc_free(memory);
-    return good || mc_nn_refuse(b, "points", "%d control points make no spline", points);
+    return good || mc_nn_refuse(b, "points", "%d control points do not determine a spline", points);
 }
 
 static void thin_plate(struct mc_nn_build *b)
@@ -177,7 +177,7 @@ static void thin_plate(struct mc_nn_build *b)
     int64_t points = mc_nn_int(&b->set, "points");
     int side = (int)lround(sqrt((double)(points > 0 ? points : 0)));
     if (points < 4 || points > 400 || side * side != points) {
-        mc_nn_refuse(b, "points", "%lld control points; the square of a number from 2 to 20 is possible",
+        mc_nn_refuse(b, "points", "%lld control points; expected the square of a number from 2 to 20",
                      (long long)points);
         return;
     }
@@ -204,12 +204,12 @@ static void thin_plate(struct mc_nn_build *b)
     "$_theta[:, " k ", 0:1, None] * $_across[None, None, :] + $_theta[:, " k ", 1:2, None] * $_down[None, :, None] + $_theta[:, " k ", 2:3, None]; "
 #define SHARED_FIELDS { "downsample", NN_SIZES, "1" }, { "border", NN_WORD, "nearest", "nearest|mirror|wrap" }
 const struct mc_nn_kind mc_nn_specials[] = {
-    { "inverse",     "another layer backwards: unpooling, for one",                                  1, { { "of", NN_TEXT, NULL } },
+    { "inverse",     "the transpose of another layer, such as unpooling",                                  1, { { "of", NN_TEXT, NULL } },
       inverse,       "Lop($done, $by, $x)", "Lop($done_det, $by_det, $x)" },
-    { "transformer", "images seen through a grid that the second layer's six numbers turn and move", 2,
+    { "transformer", "images resampled by the affine transform of six numbers from the second layer", 2,
       { LAYERS, SHARED_FIELDS },
       affine,        GRID "$_theta = reshape($x2, [-1, 2, 3]); $_sx = " ROW("0") "$_sy = " ROW("1") LOOK, NULL },
-    { "tps_transformer", "the same, bent as the second layer moves control points",                  2,
+    { "tps_transformer", "images resampled by a spline whose control points the second layer moves",                  2,
       { LAYERS, SHARED_FIELDS, { "points", NN_COUNT, "16" } },
       thin_plate,
       GRID "$_gx = ravel($_across[None, :] + zeros_like($_down)[:, None]); $_gy = ravel($_down[:, None] + zeros_like($_across)[None, :]); "

@@ -1,6 +1,6 @@
 /* text.c: growing text whose failure is sticky, and forms with holes.
  *
- * Invariant: a form that was filled without failure contains no '$'. */
+ * Invariant: a form without $$ that was filled without failure contains no '$'. */
 #include "nn/nn.h"
 #include <stdio.h>
 
@@ -115,6 +115,9 @@ static bool fill(struct mc_nn_text *out, const char *form, const char *end, cons
                 out->s[out->n = before] = '\0';
             }
             n = (size_t)(close - form) + 1;
+        } else if (*form == '$' && form[1] == '$') {
+            mc_nn_add(out, "$");
+            n = 2;
         } else if (*form == '$' && form[1] == '_') {
             mc_nn_add(out, h->own);
             n = 1;

@@ -12,7 +12,9 @@ enum how {
     FLIP = 2,      /* spatial axes are reversed if the layer flips its filters */
     POSITIONS = 4, /* PyTorch's tensor has an axis of size 1 for each spatial axis */
     VECTOR = 8,    /* only a parameter with one axis has a counterpart */
-    VARIANCE = 16  /* the parameter is 1 / sqrt(v + epsilon), PyTorch's tensor is v */
+    VARIANCE = 16, /* the parameter is 1 / sqrt(v + epsilon), PyTorch's tensor is v */
+    LOOP = 32,     /* a parameter for each layer and direction: W_in, W_in_l1_reverse are _l0, _l1_reverse */
+    ADDED = 64     /* a second tensor of the same parameter, to which it is added; saved as zeros */
 };
 static const struct tensor {
     const char *kinds, *ours, *theirs;
@@ -34,6 +36,11 @@ static const struct tensor {
     { " layer_norm instance_norm ", "bias",  "bias",         VECTOR },
     { " prelu ",                  "alpha",   "weight",       VECTOR },
     { " embedding ",              "W",       "weight",       0 },
+    { " recurrent lstm gru_dnn ", "W_in",    "weight_ih",    SWAP | LOOP },
+    { " recurrent lstm gru_dnn ", "W_hid",   "weight_hh",    SWAP | LOOP },
+    { " recurrent lstm gru_dnn ", "b",       "bias_ih",      VECTOR | LOOP },
+    { " recurrent lstm ",         "b",       "bias_hh",      VECTOR | LOOP | ADDED },
+    { " gru_dnn ",                "b_hid",   "bias_hh",      VECTOR | LOOP },
 };
 
 struct line { /* layer = module epsilon=0.001 */
@@ -90,8 +97,8 @@ static mc_status read_line(const char **at, int number, struct line *l)
     }
     *at += **at == '#' ? strcspn(*at, "\n") : 0;
     if (!good || (**at && **at != '\n')) {
-        return mc_fail(MC_ESYNTAX, "names, line %d: not 'layer = module' or 'layer = module epsilon=0.001'",
-                       number);
+        return mc_fail(MC_ESYNTAX,
+                       "names, line %d: expected 'layer = module' or 'layer = module epsilon=0.001'", number);
     }
     *at += **at == '\n';
     return MC_OK;
@@ -155,28 +162,32 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* ours: NULL: the row of a tensor that has no parameter in the layer */
-static const struct tensor *find_row(const mc_layer *l, const char *ours)
+/* Is it the row of the field `ours` (NULL: of a tensor that has no parameter in the layer)?  *rest: the layer
+ * and direction in the field, "_l1_reverse". */
+static bool is_row(const struct tensor *t, const mc_layer *l, const char *ours, const char **rest)
 {
-    for (int i = 0; i < COUNT(tensors); i++) {
-        const struct tensor *t = &tensors[i];
-        if (has_word(t->kinds, l->kind->name) &&
-            (t->ours && ours ? strcmp(t->ours, ours) == 0 : t->ours == ours)) {
-            return t;
-        }
+    *rest = "";
+    if (!has_word(t->kinds, l->kind->name) || !t->ours || !ours) {
+        return has_word(t->kinds, l->kind->name) && t->ours == ours;
     }
-    return NULL;
+    const size_t n = strlen(t->ours);
+    if (t->how & LOOP && strncmp(ours, t->ours, n) == 0) {
+        *rest = ours + n;
+        return !**rest || strncmp(*rest, "_l", 2) == 0 || strcmp(*rest, "_reverse") == 0;
+    }
+    return strcmp(t->ours, ours) == 0;
 }
 
 static mc_status add_part(struct dict *d, const struct tensor *row, const struct mc_nn_param *p,
-                          const mc_layer *l)
+                          const mc_layer *l, const char *rest)
 {
     const struct line m = module_of(d, l);
     struct mc_nn_text name = { 0 };
     if (mc_nn_same(m.theirs, "none")) {
         return MC_OK;
     }
-    mc_nn_addf(&name, "%.*s.%s", (int)m.theirs.n, m.theirs.s, row->theirs);
+    mc_nn_addf(&name, "%.*s.%s%s%s", (int)m.theirs.n, m.theirs.s, row->theirs,
+               row->how & LOOP && strncmp(rest, "_l", 2) != 0 ? "_l0" : "", rest);
     if (name.bad) {
         mc_nn_free(&name);
         return MC_EMEMORY;
@@ -194,27 +205,35 @@ static mc_status add_part(struct dict *d, const struct tensor *row, const struct
 
 static mc_status add_param(struct dict *d, const struct mc_nn_param *p)
 {
-    const struct tensor *row = p->layer && p->field ? find_row(p->layer, p->field) : NULL;
+    const char *rest;
+    bool found = false;
+    mc_status s = MC_OK;
     if (p->layer && mc_nn_same(module_of(d, p->layer).theirs, "none")) {
         return MC_OK;
     }
-    if (!row || (row->how & VECTOR && mc_node_rank(mc_shared_node(d->net->g, p->shared)) != 1)) {
-        return mc_fail(MC_EUNSUPPORTED, "'%s' has no counterpart in PyTorch", p->name);
+    for (int i = 0; i < COUNT(tensors) && p->layer && p->field && s == MC_OK; i++) {
+        const bool fits = is_row(&tensors[i], p->layer, p->field, &rest) &&
+                          !(tensors[i].how & VECTOR &&
+                            mc_node_rank(mc_shared_node(d->net->g, p->shared)) != 1);
+        s = fits ? add_part(d, &tensors[i], p, p->layer, rest) : MC_OK;
+        found |= fits;
     }
-    return add_part(d, row, p, p->layer);
+    return s < 0 || found ? s : mc_fail(MC_EUNSUPPORTED, "'%s' has no counterpart in PyTorch", p->name);
 }
 
 static mc_status make(struct dict *d, const mc_net *net, const char *names)
 {
     *d = (struct dict){ .net = net };
-    d->part = mc_calloc((size_t)(net->nparam + net->nlayer), sizeof *d->part, "nets");
+    d->part = mc_calloc((size_t)(2 * net->nparam + net->nlayer), sizeof *d->part, "nets");
     mc_status s = d->part ? read_lines(d, names ? names : "") : MC_EMEMORY;
     for (int i = 0; s == MC_OK && i < net->nparam; i++) {
         s = strstr(net->param[i].tags, " state ") ? MC_OK : add_param(d, &net->param[i]);
     }
-    for (int i = 0; s == MC_OK && i < net->nlayer; i++) {
-        const struct tensor *row = find_row(net->layer[i], NULL);
-        s = row ? add_part(d, row, NULL, net->layer[i]) : MC_OK;
+    for (int i = 0; s == MC_OK && i < net->nlayer * COUNT(tensors); i++) {
+        const struct tensor *row = &tensors[i % COUNT(tensors)];
+        const mc_layer *l = net->layer[i / COUNT(tensors)];
+        const char *rest;
+        s = is_row(row, l, NULL, &rest) ? add_part(d, row, NULL, l, rest) : MC_OK;
     }
     return s;
 }
@@ -306,7 +325,10 @@ mc_status mc_net_save_torch(const mc_net *net, const char *path, const char *nam
     for (int i = 0; s == MC_OK && i < d.npart; i++) {
         struct part *p = &d.part[i];
         mc_array *own = p->param ? mc_shared_get(p->param->shared) : NULL;
-        p->value = own ? convert(p, own, false) : p->param ? NULL : mc_array_scalar(MC_INT64, 0);
+        p->value = !p->param             ? mc_array_scalar(MC_INT64, 0)
+                   : !own                ? NULL
+                   : p->row->how & ADDED ? mc_array_new(mc_array_dtype(own), 1, mc_array_dims(own))
+                                         : convert(p, own, false);
         mc_array_unref(&own);
         name[i] = p->name;
         value[i] = p->value;
@@ -345,7 +367,7 @@ static mc_status load_part(const struct dict *d, struct part *p, const char *pat
         return MC_OK;
     }
     if (!mc_archive_has(z, p->name)) {
-        return mc_fail(MC_EARG, "%s: '%s' is not in it, which '%s' would be", path, p->name, p->param->name);
+        return mc_fail(MC_EARG, "%s: the file has no '%s' for '%s'", path, p->name, p->param->name);
     }
     mc_array *a = mc_archive_load(z, p->name);
     const int rank = torch_dims(p, d->net->g, dims);
@@ -360,6 +382,23 @@ static mc_status load_part(const struct dict *d, struct part *p, const char *pat
     return s < 0 || p->value ? s : mc_last_status();
 }
 
+/* *a becomes a + b; vectors of the same size and dtype. */
+static mc_status sum(mc_array **a, const mc_array *b)
+{
+    mc_array *x = mc_array_cast(*a, MC_FLOAT64), *y = mc_array_cast(b, MC_FLOAT64), *made = NULL;
+    for (int64_t i = 0; x && y && i < mc_array_size(x); i++) {
+        ((double *)mc_array_data(x))[i] += ((const double *)mc_array_data(y))[i];
+    }
+    made = x && y ? mc_array_cast(x, mc_array_dtype(*a)) : NULL;
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    if (made) {
+        mc_array_unref(a);
+        *a = made;
+    }
+    return made ? MC_OK : mc_last_status();
+}
+
 mc_status mc_net_load_torch(mc_net *net, const char *path, const char *names)
 {
     struct dict d;
@@ -372,13 +411,18 @@ mc_status mc_net_load_torch(mc_net *net, const char *path, const char *names)
     for (int i = 0; s == MC_OK && i < mc_archive_count(z); i++) {
         s = expected(&d, mc_archive_name(z, i))
                 ? MC_OK
-                : mc_fail(MC_EARG, "%s: it has '%s', which the net has not", path, mc_archive_name(z, i));
+                : mc_fail(MC_EARG, "%s: the file has '%s', but the net has not", path, mc_archive_name(z, i));
     }
     for (int i = 0; s == MC_OK && i < d.npart; i++) {
         s = load_part(&d, &d.part[i], path, z);
     }
+    for (int i = 0; s == MC_OK && i < d.npart; i++) { /* stands behind the part that it is added to */
+        s = d.part[i].row->how & ADDED ? sum(&d.part[i - 1].value, d.part[i].value) : MC_OK;
+    }
     for (int i = 0; s == MC_OK && i < d.npart; i++) {
-        s = d.part[i].param ? mc_shared_set(d.part[i].param->shared, d.part[i].value) : MC_OK;
+        s = d.part[i].param && !(d.part[i].row->how & ADDED)
+                ? mc_shared_set(d.part[i].param->shared, d.part[i].value)
+                : MC_OK;
     }
     mc_archive_close(z);
     release(&d);

@@ -356,30 +356,30 @@ static mc_node *build_diff(mc_graph *g, int nin, mc_node *const *in, const struc
 
 #define TABLE "x = [[3., 1, 2], [0, 5, 4]]; "
 const struct mc_op mc_ops_along[] = {
-    { .name = "take_along_axis", .params = "x, index, axis=-1:int", .nout = 1, .build = build_take_along,
-      .example = TABLE "index = [[2, 0], [1, 1]]; take_along_axis(x, index)",
-      .doc = "elements of each line of x along an axis, at the indices of the same line" },
-    { .name = "put_along_axis", .params = "x, index, v, axis=-1:int, mode=set:text", .nout = 1, .build = build_put_along,
-      .example = TABLE "index = [[0, 0], [1, 2]]; put_along_axis(x, index, 10., mode='add')",
-      .doc = "x with its elements at the indices of each line set to v (mode set), increased by v as often as an index repeats (add), "
-             "or replaced by v where that is larger (max) or smaller (min)" },
+    BUILT({ .name = "take_along_axis", .params = "x, index, axis=-1:int", .nout = 1, .build = build_take_along,
+      .example = MANUAL(TABLE "index = [[2, 0], [1, 1]]; take_along_axis(x, index)"),
+      .doc = MANUAL("elements of each line of x along an axis, at the indices of the same line") })
+    BUILT({ .name = "put_along_axis", .params = "x, index, v, axis=-1:int, mode=set:text", .nout = 1, .build = build_put_along,
+      .example = MANUAL(TABLE "index = [[0, 0], [1, 2]]; put_along_axis(x, index, 10., mode='add')"),
+      .doc = MANUAL("x with its elements at the indices of each line set to v (mode set), increased by v as often as an index repeats (add), "
+             "or replaced by v where that is larger (max) or smaller (min)") })
     { .name = "scatter_pick", .flags = OP_HIDDEN, .params = "x, v, index, axis:int, least=False:bool", .nout = 1, .infer = pick_infer,
-      .size = mc_same_size, .eval = pick_eval, .grad = pick_grad, .doc = "the larger, or smaller, of x and of v at indices along an axis" },
-    { .name = "topk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_topk, .example = TABLE "topk(x, 2)",
-      .doc = "the k largest elements along an axis, in falling order, NaN first; of k < 0 the -k smallest, in rising order" },
-    { .name = "argtopk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_argtopk, .example = TABLE "argtopk(x, 2)",
-      .doc = "where the elements of topk stand in x; equal ones in the order of x" },
-    { .name = "topk_and_argtopk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_both, .example = TABLE "topk_and_argtopk(x, 1)",
-      .doc = "the two as one op of two results" },
-    { .name = "median", .params = "x, axis=None:int, keepdims=False:bool", .nout = 1, .build = build_median,
-      .doc = "the element in the middle along an axis, or of all; of an even count the mean of two; NaN if one is NaN" },
-    { .name = "quantile", .params = "x, q, axis=None:int, keepdims=False:bool, method=linear:text", .nout = 1, .build = build_quantile,
-      .example = "x = [1., 4, 2, 8]; q = [0.5, 0.9]; quantile(x, q)",
-      .doc = "the number below which a fraction q of the elements lies; of a vector q one for each, along a first axis; method: linear, lower, "
-             "higher, nearest, midpoint, hazen, weibull, median_unbiased, normal_unbiased" },
-    { .name = "percentile", .params = "x, q, axis=None:int, keepdims=False:bool, method=linear:text", .nout = 1, .build = build_percentile,
-      .example = "x = [1., 4, 2, 8]; q = 75; percentile(x, q)", .doc = "quantile of q / 100" },
-    { .name = "diff", .params = "x, n=1:int, axis=-1:int", .nout = 1, .build = build_diff, .example = "x = [1., 4, 2, 8]; diff(x)",
-      .doc = "each element along an axis less the one before, n times; of bool whether they differ" },
+      .size = mc_same_size, .eval = pick_eval, .grad = pick_grad, .doc = MANUAL("the larger, or smaller, of x and of v at indices along an axis") },
+    BUILT({ .name = "topk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_topk, .example = MANUAL(TABLE "topk(x, 2)"),
+      .doc = MANUAL("the k largest elements along an axis, in falling order, NaN first; of k < 0 the -k smallest, in rising order") })
+    BUILT({ .name = "argtopk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_argtopk, .example = MANUAL(TABLE "argtopk(x, 2)"),
+      .doc = MANUAL("where the elements of topk stand in x; equal ones in the order of x") })
+    BUILT({ .name = "topk_and_argtopk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_both, .example = MANUAL(TABLE "topk_and_argtopk(x, 1)"),
+      .doc = MANUAL("the two as one op of two results") })
+    BUILT({ .name = "median", .params = "x, axis=None:int, keepdims=False:bool", .nout = 1, .build = build_median,
+      .doc = MANUAL("the element in the middle along an axis, or of all; of an even count the mean of two; NaN if one is NaN") })
+    BUILT({ .name = "quantile", .params = "x, q, axis=None:int, keepdims=False:bool, method=linear:text", .nout = 1, .build = build_quantile,
+      .example = MANUAL("x = [1., 4, 2, 8]; q = [0.5, 0.9]; quantile(x, q)"),
+      .doc = MANUAL("the number below which a fraction q of the elements lies; of a vector q one for each, along a first axis; method: linear, lower, "
+             "higher, nearest, midpoint, hazen, weibull, median_unbiased, normal_unbiased") })
+    BUILT({ .name = "percentile", .params = "x, q, axis=None:int, keepdims=False:bool, method=linear:text", .nout = 1, .build = build_percentile,
+      .example = MANUAL("x = [1., 4, 2, 8]; q = 75; percentile(x, q)"), .doc = MANUAL("quantile of q / 100") })
+    BUILT({ .name = "diff", .params = "x, n=1:int, axis=-1:int", .nout = 1, .build = build_diff, .example = MANUAL("x = [1., 4, 2, 8]; diff(x)"),
+      .doc = MANUAL("each element along an axis less the one before, n times; of bool whether they differ") })
 };
 const int mc_nops_along = (int)NELEM(mc_ops_along);

@@ -9,7 +9,7 @@ int64_t mc_attr_int(const struct mc_attr *a)
 mc_status mc_axis_check(const char *op, int64_t axis, int rank, int *out)
 {
     if (axis < -rank || axis >= rank) {
-        return mc_fail(MC_ESHAPE, "%s: there is no axis %lld in rank %d", op, (long long)axis, rank);
+        return mc_fail(MC_ESHAPE, "%s: axis %lld is out of range for rank %d", op, (long long)axis, rank);
     }
     *out = (int)(axis < 0 ? axis + rank : axis);
     return MC_OK;

@@ -26,7 +26,7 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
     int r = in[0]->type.rank;
     if (!attr[0].none) {
         if (attr[0].n != r) {
-            return mc_node_fail(g, MC_ESHAPE, "transpose: %d axes for rank %d", attr[0].n, r);
+            return mc_node_fail(g, MC_ESHAPE, "transpose: %d axes are given for rank %d", attr[0].n, r);
         }
         return shuffle(in[0], r, attr[0].ints);
     }
@@ -206,7 +206,8 @@ static mc_node *build_flatten(mc_graph *g, int nin, mc_node *const *in, const st
     int r = in[0]->type.rank;
     mc_node *size[MC_MAX_RANK], *arg[2] = { in[0], NULL };
     if (ndim < 1 || ndim > MC_MAX_RANK || (ndim > r && r)) {
-        return mc_node_fail(g, MC_ESHAPE, "flatten: ndim %lld for rank %d", (long long)ndim, r);
+        return mc_node_fail(g, MC_ESHAPE, "flatten: ndim %lld is out of range for rank %d", (long long)ndim,
+                            r);
     }
     if (r == ndim) {
         return in[0];
@@ -270,7 +271,7 @@ static mc_node *build_cast_to(mc_graph *g, int nin, mc_node *const *in, const st
 static mc_node *build_default(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)attr;
-    return nin < 2 ? mc_node_fail(g, MC_EARG, "default: needs two arguments") : in[0] ? in[0] : in[1];
+    return nin < 2 ? mc_node_fail(g, MC_EARG, "default: expected two arguments") : in[0] ? in[0] : in[1];
 }
 
 /* pattern[i]: 1 promises size 1 along axis i, which then broadcasts; 0 removes such a promise; any other
@@ -328,8 +329,8 @@ static mc_node *build_patternbroadcast(mc_graph *g, int nin, mc_node *const *in,
     (void)nin;
     return attr[0].n == in[0]->type.rank
                ? rebroadcast(g, in[0], attr[0].ints)
-               : mc_node_fail(g, MC_EARG, "patternbroadcast: %d entries for rank %d", attr[0].n,
-                              in[0]->type.rank);
+               : mc_node_fail(g, MC_EARG, "patternbroadcast: the pattern has %d entries, but x has rank %d",
+                              attr[0].n, in[0]->type.rank);
 }
 
 /* The sizes of these axes become unknown in the graph; a shape plan knows them again. */
@@ -374,30 +375,30 @@ static mc_node *build_nan_to_num(mc_graph *g, int nin, mc_node *const *in, const
 }
 
 const struct mc_op mc_ops_axes[] = {
-    { .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = "axes reversed, or in the order given" },
-    { .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = "two axes exchanged" },
-    { .name = "moveaxis", .params = "x, source:ints, destination:ints", .nout = 1, .build = build_moveaxis, .example = "moveaxis(x, 0, -1)",
-      .doc = "axes moved to other places; the others keep their order" },
-    { .name = "flip", .params = "x, axis=None:axes", .nout = 1, .build = build_flip, .doc = "x read backwards along all axes, or those given" },
-    { .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
-    { .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = "n axes of size 1 in front" },
-    { .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = "n axes of size 1 behind" },
-    { .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
-    { .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = "axes of size 1 dropped" },
-    { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "the last axes joined so that ndim remain" },
-    { .name = "nan_to_num", .params = "x, nan=0:real, posinf=None:real, neginf=None:real", .nout = 1, .build = build_nan_to_num,
-      .example = "x = [1., nan, -inf]; nan_to_num(x, neginf=-9)",
-      .doc = "x with numbers in place of NaN and of the infinities, which become the largest of the dtype unless others are given" },
-    { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "how many elements the axes hold" },
-    { .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = "x, or its elements as float64 if they are integers" },
-    { .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = "x, half types as float32, integers as float64" },
-    { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
-    { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
-    { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },
+    BUILT({ .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = MANUAL("x with its axes reversed, or in the given order") })
+    BUILT({ .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = MANUAL("x with two axes exchanged") })
+    BUILT({ .name = "moveaxis", .params = "x, source:ints, destination:ints", .nout = 1, .build = build_moveaxis, .example = MANUAL("moveaxis(x, 0, -1)"),
+      .doc = MANUAL("axes moved to other places; the others keep their order") })
+    BUILT({ .name = "flip", .params = "x, axis=None:axes", .nout = 1, .build = build_flip, .doc = MANUAL("x read backwards along all axes, or those given") })
+    BUILT({ .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = MANUAL("x with a new axis of size 1") })
+    BUILT({ .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = MANUAL("x with n axes of size 1 added in front") })
+    BUILT({ .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = MANUAL("x with n axes of size 1 added at the end") })
+    BUILT({ .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = MANUAL("x with a new axis of size 1") })
+    BUILT({ .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = MANUAL("x without axes of size 1") })
+    BUILT({ .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = MANUAL("x with its last axes merged, so that ndim axes remain") })
+    BUILT({ .name = "nan_to_num", .params = "x, nan=0:real, posinf=None:real, neginf=None:real", .nout = 1, .build = build_nan_to_num,
+      .example = MANUAL("x = [1., nan, -inf]; nan_to_num(x, neginf=-9)"),
+      .doc = MANUAL("x with numbers in place of NaN and of the infinities, which become the largest of the dtype unless others are given") })
+    BUILT({ .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = MANUAL("the number of elements along the axes") })
+    BUILT({ .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = MANUAL("x; integers become float64") })
+    BUILT({ .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = MANUAL("x; half types become float32, integers float64") })
+    BUILT({ .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = MANUAL("x cast to a dtype; floatX if none is given") })
+    BUILT({ .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = MANUAL("x if it is given, else y") })
+    BUILT({ .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = MANUAL("x, with a promise that these axes have size 1") })
     { .name = "unbroadcast", .form = FORM_UNBROADCAST, .params = "x, axis:axes", .flags = OP_VIEW | OP_NOFOLD, .nout = 1, .build = build_unbroadcast,
       .infer = unbroadcast_infer, .size = mc_same_size, .eval = same_elements, .dx = { "g" },
-      .doc = "x, which no longer broadcasts along these axes" },
-    { .name = "patternbroadcast", .params = "x, pattern:ints", .nout = 1, .build = build_patternbroadcast,
-      .doc = "x, with an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 as it is" },
+      .doc = MANUAL("x, which no longer broadcasts along these axes") },
+    BUILT({ .name = "patternbroadcast", .params = "x, pattern:ints", .nout = 1, .build = build_patternbroadcast,
+      .doc = MANUAL("x; pattern has an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 unchanged") })
 };
 const int mc_nops_axes = (int)NELEM(mc_ops_axes);

@@ -9,12 +9,12 @@ static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const 
     g = g ? g : mc_graph_of(nfirst, first);
     g = g ? g : mc_graph_of(n, more);
     if (!g) {
-        mc_fail(MC_EARG, "%s: there is no argument", name);
+        mc_fail(MC_EARG, "%s: no arguments are given", name);
         return NULL;
     }
     const struct mc_op *op = mc_op_named(g, name);
     if (n < 0 || (n && !more)) {
-        return mc_node_fail(g, MC_EARG, "%s: %d tensors, and no list of them", name, n);
+        return mc_node_fail(g, MC_EARG, "%s: the list of %d tensors is invalid or NULL", name, n);
     }
     if (!in && !(in = mc_arena_alloc(&g->arena, (size_t)(nfirst + n) * sizeof *in))) {
         return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());

@@ -18,7 +18,7 @@ static mc_status check_precision(const struct mc_attr *a)
     }
     return known ? MC_OK
                  : mc_fail(MC_EARG,
-                           "there is no precision '%s'; there are as_input_f32, as_input, float16, float32, "
+                           "unknown precision '%s'; expected as_input_f32, as_input, float16, float32 or "
                            "float64",
                            a->text);
 }
@@ -34,14 +34,14 @@ static mc_status result_type(struct mc_infer *q)
                                      : CONV_W,
         nd = q->in[pass == CONV_INPUTS].rank - 2;
     if (nd < 1 || nd > 3) {
-        return mc_fail(MC_ESHAPE, "%s has rank %d; 3 to 5 are needed, for 1 to 3 spatial axes",
+        return mc_fail(MC_ESHAPE, "%s has rank %d; expected 3 to 5, for 1 to 3 spatial axes",
                        pass == CONV_INPUTS ? "y" : "x", nd + 2);
     }
     TRY(mc_conv_form_read(pass, nd, q->attr, &f));
     for (int r = 0; r < 3; r++) {
         int i = mc_conv_operand[pass][r];
         if (i >= 0 && q->in[i].rank != mc_conv_rank(&f, r)) {
-            return mc_fail(MC_ESHAPE, "%c has rank %d; %d are needed", "xwy"[r], q -> in[i].rank,
+            return mc_fail(MC_ESHAPE, "%c has rank %d; expected %d", "xwy"[r], q -> in[i].rank,
                            mc_conv_rank(&f, r));
         }
     }
@@ -261,14 +261,17 @@ mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *con
 #define CONV .flags = OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_CONV, .nout = 1, .infer = conv_infer, .size = mc_conv_size, .eval = mc_conv_eval, .grad = conv_grad
 const struct mc_op mc_ops_conv[] = {
     { .name = "conv", .params = "x, w, " CONV_ATTRS, CONV, .build = build_conv,
-      .doc = "convolution along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, axes); the result has "
-             "(i + p - (k - 1)*d - 1)//s + 1 places along an axis, one more with ceil where that does not divide. border: valid, full, "
-             "half, same, causal, or zeros on both sides, on each axis, or in front and behind; flip: taps run backwards; unshared: w has a "
-             "filter for each place, behind its first axis; layout: the order of x's axes, bc01, b01c, c01b, w's filters where x has b" },
+      .doc = MANUAL("convolution along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, "
+             "axes); the result has (i + p - (k - 1)*d - 1)//s + 1 positions along an axis; ceil rounds the "
+             "quotient up. border: valid, full, half, same, causal, or zeros on each side: one number, one "
+             "for each axis, or a pair (before, after) for each axis; flip: taps are applied from the last to "
+             "the first; unshared: w has a filter for each position, whose axes follow its first one; layout: "
+             "the order of x's axes, such as bc01, b01c, c01b; w has its filters where x has b") },
     { .name = "conv_inputs", .params = "w, y, shape=None, " CONV_ATTRS, CONV, .shape_args = 4, .disconnected = 4, .build = build_inputs,
-      .doc = "the gradient of conv(x, w) with respect to x, given y's; shape: x's, or its spatial sizes, needed where the stride is not 1" },
+      .doc = MANUAL("the gradient of conv(x, w) with respect to x, from the gradient y of its result; shape: the shape of x or its spatial sizes, required if the stride is not 1") },
     { .name = "conv_weights", .params = "x, y, shape=None, " CONV_ATTRS, CONV, .shape_args = 4, .disconnected = 4, .build = build_weights,
-      .doc = "the gradient of conv(x, w) with respect to w, given y's; shape: w's, or its spatial sizes, needed where the stride is "
-             "not 1 or the border is half, same or causal" },
+      .doc = MANUAL("the gradient of conv(x, w) with respect to w, from the gradient y of its result; shape: the "
+             "shape of w or its spatial sizes, required if the stride is not 1 or the border is half, same or "
+             "causal") },
 };
 const int mc_nops_conv = (int)NELEM(mc_ops_conv);

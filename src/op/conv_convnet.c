@@ -23,7 +23,7 @@ static const struct { unsigned ops; const char *holds, *says; bool partial; } li
     { FILTER | IMAGE, "(size(w, 0) <= 3) | (size(w, 0) % 2 == 0)", "strict: there must be 1, 2, 3 or an even number of channels" },
     { WEIGHT,         "(size(x, 0) <= 3) | (size(x, 0) % 4 == 0)", "strict: there must be 1, 2, 3 or a multiple of 4 channels" },
     { WEIGHT,         "size(y, 0) % 16 == 0", "strict: the number of filters must be a multiple of 16" },
-    { WEIGHT,         "size(y, 1) * size(y, 2) % k == 0", "strict: partial_sum must divide the number of places", .partial = true },
+    { WEIGHT,         "size(y, 1) * size(y, 2) % k == 0", "strict: partial_sum must divide the number of positions", .partial = true },
 };
 
 /* The operand, with checks of the limits attached. Callers pass the filters where there are any, because
@@ -67,9 +67,9 @@ static mc_node *acts(mc_graph *g, unsigned op, int nin, mc_node *const *in, cons
                             in[1]->type.rank);
     }
     if (!attr[A_PARTIAL].none && mc_attr_int(&attr[A_PARTIAL]) < 0) {
-        return mc_node_fail(g, MC_EARG,
-                            "partial_sum is %lld; it is a number of places, or 0 or None for all at once",
-                            (long long)mc_attr_int(&attr[A_PARTIAL]));
+        return mc_node_fail(
+            g, MC_EARG, "partial_sum is %lld; expected a number of positions, or 0 or None for all of them",
+            (long long)mc_attr_int(&attr[A_PARTIAL]));
     }
     if (mc_attr_int(&attr[A_STRICT])) {
         mc_node **smaller = &arg[op != IMAGE]; /* the filters, or y */
@@ -115,7 +115,7 @@ static mc_node *build_nervana_conv(mc_graph *g, int nin, mc_node *const *in, con
     const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = padding->none ? NULL : same ? &half : padding, [CONV_STRIDE] = &attr[N_STRIDES],
                                                 [CONV_FLIP] = &False };
     if (nd < 1 || nd > 3 || in[1]->type.rank != nd + 2) {
-        return mc_node_fail(g, MC_ESHAPE, "images and filters have ranks %d and %d; both need one of 3 to 5",
+        return mc_node_fail(g, MC_ESHAPE, "images and filters have ranks %d and %d; both must be from 3 to 5",
                             nd + 2, in[1]->type.rank);
     }
     given[CONV_LAYOUT] = mc_attr_int(&attr[N_DIMSHUFFLE]) ? NULL : &last[nd - 1];
@@ -134,19 +134,20 @@ static mc_node *build_nervana_dot(mc_graph *g, int nin, mc_node *const *in, cons
 #define ACTS "pad=0:int, partial_sum=None:int, stride=1:int, strict=False:bool"
 const struct mc_op mc_ops_conv_kin[] = {
     { .name = "filter_acts", .params = "images, filters, " ACTS, .nout = 1, .build = build_filter_acts,
-      .doc = "cuda-convnet's FilterActs: correlation of images (channels, rows, columns, batch) with filters (channels, rows, columns, "
-             "filters), ceil((i + 2*pad - k)/stride) + 1 places along an axis; strict: its kernels' limits are errors" },
+      .doc = MANUAL("cuda-convnet's FilterActs: correlation of images (channels, rows, columns, batch) with filters (channels, rows, columns, "
+             "filters), ceil((i + 2*pad - k)/stride) + 1 positions along an axis; strict: shapes beyond the limits of cuda-convnet's kernels are errors") },
     { .name = "image_acts", .params = "hid_acts, filters, output_shape=None, " ACTS, .nout = 1, .build = build_image_acts,
-      .doc = "cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images, whose rows and columns are output_shape" },
+      .doc = MANUAL("cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images, whose rows and columns are output_shape") },
     { .name = "weight_acts", .params = "images, hid_grads, output_shape=None, " ACTS, .nout = 1, .build = build_weight_acts,
-      .doc = "cuda-convnet's WeightActs: the gradient of filter_acts with respect to its filters, whose rows and columns are "
-             "output_shape; partial_sum only orders a sum, and its scratch is not handed out" },
+      .doc = MANUAL("cuda-convnet's WeightActs: the gradient of filter_acts with respect to its filters, whose rows and columns are "
+             "output_shape; partial_sum only sets the order of summation; the partial sums are not returned") },
     { .name = "nervana_conv", .params = "input_, filters, padding=None:border, strides=1:ints, dimshuffle=True:bool, relu=False:bool",
       .nout = 1, .build = build_nervana_conv,
-      .doc = "correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2), numbers; dimshuffle=False: axes in the "
-             "order channels, places, batch, and filters last; relu: of the result" },
+      .doc = MANUAL("correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2), or numbers; "
+             "dimshuffle=False: axes in the order channels, positions, batch, with filters last; relu: relu "
+             "is applied to the result") },
     { .name = "nervana_dot", .params = "x, y, relu=False:bool", .nout = 1, .build = build_nervana_dot,
-      .example = "x = [[1., 2, 3], [4, 5, 6]]; y = [[1., 0], [2, -1], [0, 1]]; nervana_dot(x, y)",
-      .doc = "the product of two matrices; relu: of the result" },
+      .example = MANUAL("x = [[1., 2, 3], [4, 5, 6]]; y = [[1., 0], [2, -1], [0, 1]]; nervana_dot(x, y)"),
+      .doc = MANUAL("the product of two matrices; relu: relu is applied to the result") },
 };
 const int mc_nops_conv_kin = (int)NELEM(mc_ops_conv_kin);

@@ -74,7 +74,7 @@ const struct mc_border *mc_border_find(const char *name)
 static mc_status read_each(const char *what, const struct mc_attr *a, int nd, int64_t least, int64_t *slot)
 {
     if (a->n != 1 && a->n != nd) {
-        return mc_fail(MC_EARG, "%s has %d numbers; 1 or %d are needed", what, a->n, nd);
+        return mc_fail(MC_EARG, "%s has %d numbers; expected 1 or %d", what, a->n, nd);
     }
     for (int j = 0; j < 3; j++) {
         slot[j] = j < 3 - nd ? 1 : a->ints[a->n == 1 ? 0 : j - (3 - nd)];
@@ -93,16 +93,13 @@ static mc_status read_border(const struct mc_attr *a, struct mc_conv_form *f)
     int first = 3 - f->nd;
     if (a->text) {
         f->border = mc_border_find(a->text);
-        return f->border
-                   ? MC_OK
-                   : mc_fail(
-                         MC_EARG,
-                         "there is no border '%s'; there are valid, full, half, same, causal, and numbers",
-                         a->text);
+        return f->border ? MC_OK
+                         : mc_fail(MC_EARG,
+                                   "unknown border '%s'; expected valid, full, half, same, causal or numbers",
+                                   a->text);
     }
     if (a->n != 1 && a->n != f->nd && a->n != 2 * f->nd) {
-        return mc_fail(MC_EARG, "the border has %d numbers; 1, %d or %d pairs are needed", a->n, f->nd,
-                       f->nd);
+        return mc_fail(MC_EARG, "the border has %d numbers; expected 1, %d or %d pairs", a->n, f->nd, f->nd);
     }
     struct mc_attr side = { .n = f->nd };
     int64_t v[2][3];
@@ -129,7 +126,7 @@ static mc_status read_layout(const char *text, struct mc_conv_form *f)
     for (int i = 0; i < rank; i++) {
         const char *found = text ? strchr(text, letters[i]) : letters + i;
         if (!found || (text && strlen(text) != (size_t)rank)) {
-            return mc_fail(MC_EARG, "layout '%s' is not an order of '%.*s'", text, rank, letters);
+            return mc_fail(MC_EARG, "layout '%s' is not a permutation of '%.*s'", text, rank, letters);
         }
         at[i] = (int)(found - (text ? text : letters));
     }
@@ -150,7 +147,7 @@ mc_status mc_conv_form_read(enum mc_conv_pass pass, int nd, const struct mc_attr
     int64_t groups[3];
     *f = (struct mc_conv_form){ .pass = pass, .nd = nd };
     if (nd < 1 || nd > 3) {
-        return mc_fail(MC_ESHAPE, "an operand has rank %d; 3, 4 or 5 is needed", nd + 2);
+        return mc_fail(MC_ESHAPE, "an operand has rank %d; expected 3, 4 or 5", nd + 2);
     }
     f->flip = mc_attr_int(&attr[CONV_FLIP]) != 0;
     f->unshared = mc_attr_int(&attr[CONV_UNSHARED]) != 0;

@@ -10,12 +10,12 @@ static mc_node *failed(mc_graph *g)
     return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
 }
 
-/* x, which must have this many axes, with a promise of these sizes; -1 promises nothing. */
+/* x, which must have this many axes, with a promise of these sizes; -1: unknown. */
 static mc_node *build_with_rank(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
     if (!attr[0].none && in[0]->type.rank != mc_attr_int(&attr[0])) {
-        return mc_node_fail(g, MC_ESHAPE, "an argument has rank %d; %d is needed", in[0]->type.rank,
+        return mc_node_fail(g, MC_ESHAPE, "an argument has rank %d; expected %d", in[0]->type.rank,
                             (int)mc_attr_int(&attr[0]));
     }
     return attr[1].none ? in[0] : mc_apply(g, mc_op_named(g, "specify_shape"), 1, in, &attr[1]);
@@ -62,14 +62,14 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
     struct mc_conv_form f;
     int nd = in[0]->type.rank - 2;
     if (nd < 1 || nd > 3 || in[1]->type.rank != nd + 2) {
-        return mc_node_fail(g, MC_ESHAPE, "x and w have ranks %d and %d; both need one of 3 to 5", nd + 2,
+        return mc_node_fail(g, MC_ESHAPE, "x and w have ranks %d and %d; both must be from 3 to 5", nd + 2,
                             in[1]->type.rank);
     }
     if (arg[2] && (more->n != 1 || more->ints[0] != 0)) {
-        return mc_node_fail(g, MC_EARG, "shape and output_padding say the same thing twice");
+        return mc_node_fail(g, MC_EARG, "shape and output_padding are both given; give only one of them");
     }
     if (more->n != 1 && more->n != nd) {
-        return mc_node_fail(g, MC_EARG, "output_padding has %d numbers; 1 or %d are needed", more->n, nd);
+        return mc_node_fail(g, MC_EARG, "output_padding has %d numbers; expected 1 or %d", more->n, nd);
     }
     mc_conv_attrs(mc_op_named(g, "conv_inputs"), given, all);
     if (mc_conv_form_read(CONV_INPUTS, nd, all, &f) < 0) {
@@ -95,7 +95,7 @@ static mc_node *gemm(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *cons
     const bool automatic = pad->text && strcmp(pad->text, "auto") == 0;
     if (!pad->none && !(border->text && (strcmp(border->text, "valid") == 0 ||
                                          (automatic && strcmp(border->text, "full") == 0)))) {
-        return mc_node_fail(g, MC_EARG, "pad is the old name of border_mode; give one of them");
+        return mc_node_fail(g, MC_EARG, "pad is the old name of border_mode; give only one of them");
     }
     border = automatic ? &full : pad->none ? border : pad;
     const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = border, [CONV_STRIDE] = &attr[G_STRIDE], [CONV_DILATION] = &attr[G_DILATION],
@@ -143,17 +143,17 @@ static mc_node *dnn(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const
                                                                                "bprop inputs" };
     int64_t flips = 0;
     if (attr[D_MODE].none || !is_word(&attr[D_MODE], NELEM(modes), modes)) {
-        return mc_node_fail(g, MC_EARG, "there is no conv_mode '%s'; there are conv and cross",
+        return mc_node_fail(g, MC_EARG, "unknown conv_mode '%s'; expected conv or cross",
                             attr[D_MODE].none ? "None" : attr[D_MODE].text);
     }
     if (!is_word(&attr[D_HINT], NELEM(hints), hints)) {
         return mc_node_fail(
             g, MC_EARG,
-            "there is no direction_hint '%s'; there are forward, forward!, bprop weights and bprop inputs",
+            "unknown direction_hint '%s'; expected forward, forward!, bprop weights or bprop inputs",
             attr[D_HINT].text);
     }
     if (!attr[D_WORKMEM].none && !attr[D_ALGO].none) {
-        return mc_node_fail(g, MC_EARG, "workmem is the old name of algo; give one of them");
+        return mc_node_fail(g, MC_EARG, "workmem is the old name of algo; give only one of them");
     }
     flips = strcmp(attr[D_MODE].text, "conv") == 0;
     struct mc_attr flip = { .kind = ATTR_BOOL, .n = 1, .ints = &flips };
@@ -190,23 +190,23 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
 #define ABSTRACT(nd, rank)                                                                                   \
     { .name = "conv" nd "d", .params = "x, w, " SIZES BORDER STEPS, .nout = 1,                               \
       .formula = "conv(with_rank(x, " rank ", input_shape), with_rank(w, sizes=filter_shape)" PASS,          \
-      .doc = "conv along " nd " axes, by the names of Theano's conv" nd "d; shapes are promises, "    \
-             "-1 promises nothing" }
+      .doc = MANUAL("conv along ") nd " axes, with the argument names of Theano's conv" nd "d; shapes are promises, "    \
+             "-1: unknown" }
 #define GRADIENTS(nd, rank)                                                                                  \
     { .name = "conv" nd "d_grad_wrt_inputs", .params = "output_grad, filters, input_shape=None, filter_shape=None:ints, " BORDER STEPS, \
       .nout = 1,                                                                                             \
       .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(output_grad, " rank "), input_shape" PASS, \
-      .doc = "the gradient of conv" nd "d with respect to its images, which have input_shape" },             \
+      .doc = MANUAL("the gradient of conv") nd "d with respect to its images, which have input_shape" },             \
     { .name = "conv" nd "d_grad_wrt_weights", .params = "input_, output_grad, filter_shape=None, input_shape=None:ints, " BORDER STEPS, \
       .nout = 1,                                                                                             \
       .formula = "conv_weights(with_rank(input_, " rank ", input_shape), output_grad, filter_shape" PASS,    \
-      .doc = "the gradient of conv" nd "d with respect to its filters, which have filter_shape" },           \
+      .doc = MANUAL("the gradient of conv") nd "d with respect to its filters, which have filter_shape" },           \
     { .name = "conv" nd "d_transpose", .nout = 1,                                                            \
       .params = "x, filters, output_shape=None, filter_shape=None:ints, " BORDER                             \
                 "input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool", \
       .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(x, " rank "), output_shape"  \
                  PASS_FLIP("border_mode", "input_dilation", "filter_flip", "num_groups") ", unshared=unshared)", \
-      .doc = "conv" nd "d_grad_wrt_inputs by its other name: filters as the forward convolution has them" }, \
+      .doc = MANUAL("conv") nd "d_grad_wrt_inputs under another name; filters are those of the forward convolution" }, \
     { .name = "separable_conv" nd "d", .nout = 1,                                                            \
       .params = "x, depthwise_filters, pointwise_filters, num_channels:int, " BORDER                         \
                 "subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints, "   \
@@ -214,8 +214,8 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
       .formula = "conv(conv(with_rank(x, " rank ", input_shape), with_rank(depthwise_filters, " rank ", depthwise_filter_shape)" \
                  PASS_FLIP("border_mode", "subsample", "filter_flip", "num_channels")                        \
                  "), with_rank(pointwise_filters, " rank ", pointwise_filter_shape), flip=filter_flip)",     \
-      .doc = "each of num_channels channels with filters of its own, then a convolution across channels, " \
-             "of one tap as a rule" }
+      .doc = MANUAL("depthwise convolution of num_channels channels, then a convolution across channels, ") \
+             "usually of one tap" }
 
 #define GEMM "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border"
 #define PASS_DNN                                                                                             \
@@ -224,7 +224,7 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
 
 const struct mc_op mc_ops_conv_names[] = {
     { .name = "with_rank", .flags = OP_HIDDEN, .params = "x, ndim=None:int, sizes=None:ints", .nout = 1, .build = build_with_rank,
-      .doc = "x, which must have ndim axes, and is promised these sizes" },
+      .doc = MANUAL("x, checked to have ndim axes, with a promise of these sizes") },
     ABSTRACT("1", "3"),
     ABSTRACT("2", "4"),
     ABSTRACT("3", "5"),
@@ -236,30 +236,31 @@ const struct mc_op mc_ops_conv_names[] = {
     { .name = "conv_transpose", .nout = 1, .build = build_transpose,
       .params = "x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, layout=None:text, "
                 "output_padding=0:ints",
-      .doc = "what conv does to the sizes of an image, undone: the result has (o - 1)*s + (k - 1)*d + 1 - p places along an axis and "
-             "output_padding more, or the shape given; w as conv has it: x's channels are w's filters" },
+      .doc = MANUAL("transposed convolution: the result has (o - 1)*s + (k - 1)*d + 1 - p + output_padding positions "
+             "along an axis, or the given shape; w has the layout of conv: the channels of x are the filters "
+             "of w") },
     { .name = "causal_conv1d", .nout = 1, .params = "x, w, filter_shape=None:ints, input_shape=None:ints, " STEPS,
       .formula = "conv(with_rank(x, 3, input_shape), with_rank(w, sizes=filter_shape)"
                  PASS_FLIP("'causal'", "subsample", "filter_flip", "num_groups") ", unshared=unshared)",
-      .doc = "conv1d whose result at t follows from x up to t: dilation*(k - 1) zeros in front" },
+      .doc = MANUAL("conv1d whose result at t depends on x up to t: dilation*(k - 1) zeros are added in front") },
     { .name = "corrmm", .params = "x, w, " GEMM, .nout = 1, .build = build_corrmm,
-      .doc = "correlation, by the names of Theano's CorrMM: conv with flip=False; pad: border_mode by its first name" },
+      .doc = MANUAL("correlation with the argument names of Theano's CorrMM: conv with flip=False; pad is the old name of border_mode") },
     { .name = "corrmm_grad_weights", .params = "x, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_weights,
-      .doc = "the gradient of corrmm with respect to its filters" },
+      .doc = MANUAL("the gradient of corrmm with respect to its filters") },
     { .name = "corrmm_grad_inputs", .params = "w, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_inputs,
-      .doc = "the gradient of corrmm with respect to its images" },
+      .doc = MANUAL("the gradient of corrmm with respect to its images") },
     { .name = "dnn_conv", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .build = build_dnn_conv,
-      .doc = "conv by the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does not; algo: the solver "
-             "that is asked for; direction_hint is read, and the planner decides" },
+      .doc = MANUAL("conv with the argument names of Theano's cuDNN module; conv_mode: conv flips the filter, cross "
+             "does not; algo: the requested solver; direction_hint is checked, but the planner decides") },
     { .name = "dnn_gradinput", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradinput,
-      .doc = "the gradient of dnn_conv with respect to images of shape img_shp" },
+      .doc = MANUAL("the gradient of dnn_conv with respect to images of shape img_shp") },
     { .name = "dnn_gradweight", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradweight,
-      .doc = "the gradient of dnn_conv with respect to filters of shape kerns_shp" },
+      .doc = MANUAL("the gradient of dnn_conv with respect to filters of shape kerns_shp") },
     { .name = "dnn_conv3d", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .formula = "dnn_conv(with_rank(img, 5), kerns" PASS_DNN,
-      .doc = "dnn_conv along 3 axes" },
+      .doc = MANUAL("dnn_conv along 3 axes") },
     { .name = "dnn_gradinput3d", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1,
-      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN, .doc = "dnn_gradinput along 3 axes" },
+      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN, .doc = MANUAL("dnn_gradinput along 3 axes") },
     { .name = "dnn_gradweight3d", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1,
-      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN, .doc = "dnn_gradweight along 3 axes" },
+      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN, .doc = MANUAL("dnn_gradweight along 3 axes") },
 };
 const int mc_nops_conv_names = (int)NELEM(mc_ops_conv_names);

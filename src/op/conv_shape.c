@@ -73,7 +73,7 @@ static mc_status put_y(const struct mc_conv_form *f, const int64_t *dims, struct
     TRY(agree(&s->n, dims[f->y[0]], "images", "x", "y"));
     TRY(agree(&s->f, dims[f->y[1]], "filters", "w", "y"));
     for (int j = 3 - f->nd; j < 3; j++) {
-        TRY(agree(&s->out[j], dims[f->y[2 + j]], "places along an axis", "w", "y"));
+        TRY(agree(&s->out[j], dims[f->y[2 + j]], "positions along an axis", "w", "y"));
     }
     return MC_OK;
 }
@@ -91,7 +91,7 @@ static mc_status wanted(const struct mc_infer *q, const struct mc_conv_form *f, 
     int rank = mc_conv_rank(f, role);
     TRY(mc_shape_wanted(q, SHAPE, MC_INT64, &t));
     if (t.rank != rank && t.rank != f->nd) {
-        return mc_fail(MC_ESHAPE, "the shape has %d sizes; %d spatial ones or all %d are needed", t.rank,
+        return mc_fail(MC_ESHAPE, "the shape has %d sizes; expected the %d spatial ones or all %d", t.rank,
                        f->nd, rank);
     }
     for (int i = 0; i < t.rank; i++) {
@@ -133,7 +133,7 @@ static mc_status forward(const struct mc_conv_form *f, struct line *l, const cha
     }
     o = (f->ceil ? -floor_div(-over, s) : floor_div(over, s)) + 1;
     if (o < 1 || (l->o >= 0 && o != l->o)) {
-        char why[96] = "a filter larger than the padded image";
+        char why[96] = "the filter is larger than the padded image";
         if (o >= 1) {
             mc_snprintf(why, sizeof why, "%s %lld", also, (long long)l->o);
         }
@@ -152,17 +152,20 @@ static mc_status forward(const struct mc_conv_form *f, struct line *l, const cha
 static mc_status backward(const struct mc_conv_form *f, struct line *l)
 {
     if (f->stride[l->slot] != 1) {
-        return mc_fail(MC_ESHAPE, "with stride %lld several sizes of x give one size of y: give the shape",
+        return mc_fail(MC_ESHAPE,
+                       "with stride %lld several sizes of x give the same size of y; give the shape",
                        (long long)f->stride[l->slot]);
     }
     if (!reach(f, l) || !mc_add_i64(l->o, l->e - l->p - 1, &l->i)) {
         return mc_fail(MC_ESHAPE, "the sizes overflow");
     }
-    return l->i >= 0 ? MC_OK
-                     : mc_fail(MC_ESHAPE,
-                               "axis %d: o + (k - 1)*d - p = %lld + (%lld - 1)*%lld - %lld = %lld: no size",
-                               l->axis, (long long)l->o, (long long)l->k, (long long)f->dilation[l->slot],
-                               (long long)l->p, (long long)l->i);
+    return l->i >= 0
+               ? MC_OK
+               : mc_fail(
+                     MC_ESHAPE,
+                     "axis %d: o + (k - 1)*d - p = %lld + (%lld - 1)*%lld - %lld = %lld, which is negative",
+                     l->axis, (long long)l->o, (long long)l->k, (long long)f->dilation[l->slot],
+                     (long long)l->p, (long long)l->i);
 }
 
 /* Solves for k from i and o, if there is only one solution: e = i + p - o + 1, or o - i + 1 when the
@@ -172,11 +175,13 @@ static mc_status inwards(const struct mc_conv_form *f, struct line *l)
     int64_t d = f->dilation[l->slot], p = f->border ? 0 : f->before[l->slot] + f->behind[l->slot];
     bool full = f->border && f->border->before(2) > 0;
     if (f->stride[l->slot] != 1) {
-        return mc_fail(MC_ESHAPE, "with stride %lld several sizes of w give one size of y: give the shape",
+        return mc_fail(MC_ESHAPE,
+                       "with stride %lld several sizes of w give the same size of y; give the shape",
                        (long long)f->stride[l->slot]);
     }
     if (f->border && !f->border->determines) {
-        return mc_fail(MC_ESHAPE, "with border '%s' several sizes of w give one size of y: give the shape",
+        return mc_fail(MC_ESHAPE,
+                       "with border '%s' several sizes of w give the same size of y; give the shape",
                        f->border->name);
     }
     int64_t taps = full ? l->o - l->i : l->i + p - l->o; /* e - 1 */
@@ -191,7 +196,7 @@ static mc_status inwards(const struct mc_conv_form *f, struct line *l)
 static mc_status along(const struct mc_conv_form *f, bool shaped, struct line *l)
 {
     if (l->k == 0) {
-        return mc_fail(MC_ESHAPE, "axis %d: a filter of size 0", l->axis);
+        return mc_fail(MC_ESHAPE, "axis %d: the filter has size 0", l->axis);
     }
     if (f->pass == CONV_INPUTS && !shaped && f->stride[l->slot] != 1) {
         return backward(f, l); /* the error must name the cause, whatever is known */
@@ -206,7 +211,7 @@ static mc_status along(const struct mc_conv_form *f, bool shaped, struct line *l
     if (f->pass == CONV_WEIGHTS && !shaped && l->i >= 0 && l->o >= 0) {
         TRY(inwards(f, l));
     }
-    return l->i >= 0 && l->k >= 0 ? forward(f, l, f->pass == CONV_FORWARD ? "w has places for" : "y has")
+    return l->i >= 0 && l->k >= 0 ? forward(f, l, f->pass == CONV_FORWARD ? "w has positions for" : "y has")
                                   : MC_OK;
 }
 
@@ -243,7 +248,7 @@ mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, 
     }
     bool channels = s->c >= 0 && s->c % f->groups, filters = s->f >= 0 && s->f % f->groups;
     if (channels || filters) {
-        return mc_fail(MC_ESHAPE, "%lld %s do not divide into %lld groups",
+        return mc_fail(MC_ESHAPE, "%lld %s cannot be divided into %lld groups",
                        (long long)(channels ? s->c : s->f), channels ? "channels" : "filters",
                        (long long)f->groups);
     }
@@ -277,5 +282,5 @@ mc_status mc_conv_shape_of(const struct mc_node *n, const struct mc_type *in, co
     for (int j = 0; j < 3; j++) {
         all &= s->in[j] >= 0 && s->k[j] >= 0 && s->out[j] >= 0;
     }
-    return all ? MC_OK : mc_fail(MC_ESHAPE, "%s: its sizes are not known yet", n->op->name);
+    return all ? MC_OK : mc_fail(MC_ESHAPE, "%s: the sizes are not known yet", n->op->name);
 }

@@ -172,7 +172,7 @@ mc_node *mc_conv_full_shape(const struct mc_op *op, mc_node *const *in, const st
         if (means >= 2 && means < 5 && !follows(&f, role, means - 2)) {
             return mc_node_fail(
                 g, MC_ESHAPE,
-                "%s: size %d of the shape is -1, and does not follow from the other sizes: give it", op->name,
+                "%s: size %d of the shape is -1 and does not follow from the other sizes; give it", op->name,
                 i);
         }
         size[i] = role == CONV_X ? size_of_x(&f, means, of[CONV_W], of[CONV_Y])

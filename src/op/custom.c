@@ -8,6 +8,7 @@ struct custom {
     mc_custom row;
     struct mc_arena memory;  /* names, texts, the signature */
     struct mc_signature sig;
+    VEC(struct mc_custom_code) code; /* compiled forms, if it came with them */
 };
 
 /* Computes an op given as kernel text, for the reference; set by the module that compiles C. */
@@ -32,13 +33,12 @@ static mc_status infer(struct mc_infer *q)
             mc_clear_error();
             mc_status s = c->infer(c->arg, q->nin, dtype, rank, dims, i, &t->dtype, &t->rank, t->dims);
             if (s < 0) {
-                return *mc_last_error()
-                           ? s
-                           : mc_fail(s, "%s: its infer failed with %s", c->name, mc_status_name(s));
+                return *mc_last_error() ? s
+                                        : mc_fail(s, "%s: infer failed with %s", c->name, mc_status_name(s));
             }
             if (t->rank < 0 || t->rank > MC_MAX_RANK || (unsigned)t->dtype >= MC_NDTYPE) {
-                return mc_fail(MC_EARG, "%s: its infer gave result %d rank %d, dtype %d", c->name, i, t->rank,
-                               (int)t->dtype);
+                return mc_fail(MC_EARG, "%s: infer gave result %d an invalid type: rank %d, dtype %d",
+                               c->name, i, t->rank, (int)t->dtype);
             }
         }
     }
@@ -60,7 +60,7 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
         mc_clear_error();
         s = c->run(c->arg, n->nin, (const mc_array *const *)dense, c->nout, out);
         if (s < 0 && !*mc_last_error()) {
-            mc_fail(s, "%s: its run failed with %s", c->name, mc_status_name(s));
+            mc_fail(s, "%s: run failed with %s", c->name, mc_status_name(s));
         }
     }
     for (int i = 0; i < n->nin; i++) {
@@ -82,6 +82,7 @@ static void drop(struct custom *c)
         if (c->row.release) {
             c->row.release(c->row.arg);
         }
+        VEC_FREE(c->code);
         mc_arena_free(&c->memory);
         mc_free(c);
     }
@@ -103,6 +104,24 @@ mc_status mc_custom_share(mc_graph *to, const mc_graph *from)
     return MC_OK;
 }
 
+mc_status mc_custom_code_add(const struct mc_op *op, const struct mc_custom_code *code)
+{
+    return mc_custom_code_of(op, code->dtype) || VEC_PUSH(((struct custom *)op)->code, *code) ? MC_OK
+                                                                                              : MC_EMEMORY;
+}
+
+const struct mc_custom_code *mc_custom_code_of(const struct mc_op *op, const mc_dtype *dtype)
+{
+    const struct custom *c = (const struct custom *)op;
+    const size_t n = (size_t)op->arity + 1;
+    for (size_t i = 0; i < c->code.n; i++) {
+        if (memcmp(c->code.at[i].dtype, dtype, n * sizeof *dtype) == 0) {
+            return &c->code.at[i];
+        }
+    }
+    return NULL;
+}
+
 static char *keep(struct custom *c, const char *s)
 {
     return s ? mc_arena_str(&c->memory, s, strlen(s)) : NULL;
@@ -119,19 +138,21 @@ static bool fill(struct custom *c, const mc_custom *row)
     bool ok = c->row.name && (!row->kernel || c->row.kernel) && (!row->cuda || c->row.cuda) &&
               mc_signature_parse(params[row->nin], &c->memory, &c->sig) == MC_OK;
     struct mc_op op = { .name = c->row.name, .params = params[row->nin], .nout = row->nout, .infer = infer, .eval = eval,
-                        .doc = "a custom op", .sig = &c->sig, .custom = &c->row, .index = -1 };
+                        .doc = MANUAL("a custom op"), .sig = &c->sig, .custom = &c->row, .index = -1 };
     if (row->kernel) {
         op.arity = row->nin;
         op.typing = TYPE_FLOAT;
         op.flags = OP_COSTLY;
-        op.code = c->row.kernel;
         op.infer = mc_scalar_infer;
-        op.size = mc_scalar_size;
         op.eval = kernel_eval;
+#ifndef MC_RUNTIME /* there, no graph is made or compiled */
+        op.code = c->row.kernel;
+        op.size = mc_scalar_size;
         for (int i = 0; i < 4 && i < row->nin; i++) {
             op.dx[i] = keep(c, row->kernel_grad[i] ? row->kernel_grad[i] : "!");
             ok = ok && op.dx[i];
         }
+#endif
     }
     c->op = op;
     return ok;
@@ -147,21 +168,23 @@ static bool is_word(const char *s)
 mc_status mc_register(mc_graph *g, const mc_custom *row)
 {
     if (!g || !row || !row->name || !*row->name) {
-        return mc_fail(MC_EARG, "register: there is no %s", !g ? "graph" : "name");
+        return mc_fail(MC_EARG, "register: the %s is missing", !g ? "graph" : "name");
     }
-    const char *wrong = row->nin < 0 || row->nin > 8                    ? "takes at most 8 inputs"
-                        : row->nout < 1 || row->nout > 8                ? "gives 1 to 8 results"
-                        : row->kernel && (row->nin > 3 || row->nin < 1) ? "has kernel text: 1 to 3 inputs"
-                        : row->kernel && row->nout != 1                 ? "has kernel text: one result"
-                        : row->kernel && row->cuda ? "has kernel text, which GPUs run too, and CUDA C"
-                        : row->threads < 0 || row->threads > 1024
-                            ? "asks for blocks that are not of 1 to 1024 threads"
-                        : !row->kernel && !row->run && !row->cuda ? "has neither run nor kernel nor cuda"
-                        : !is_word(row->name)                     ? "is no name: letters, digits and _"
-                        : mc_op_named(g, row->name)               ? "has the name of an op there is"
-                                                                  : NULL;
+    const char *wrong = row->nin < 0 || row->nin > 8     ? "must have 0 to 8 inputs"
+                        : row->nout < 1 || row->nout > 8 ? "must have 1 to 8 results"
+                        : row->kernel && (row->nin > 3 || row->nin < 1)
+                            ? "has kernel text and must have 1 to 3 inputs"
+                        : row->kernel && row->nout != 1 ? "has kernel text and must have one result"
+                        : row->kernel && row->cuda
+                            ? "must not have both kernel text, which GPUs run too, and CUDA C"
+                        : row->threads < 0 || row->threads > 1024 ? "must have blocks of 1 to 1024 threads"
+                        : !row->kernel && !row->run && !row->cuda
+                            ? "has no implementation: give run, kernel or cuda"
+                        : !is_word(row->name)       ? "is not a valid name: use letters, digits and _"
+                        : mc_op_named(g, row->name) ? "is the name of an existing op"
+                                                    : NULL;
     for (size_t i = 0; i < g->custom.n; i++) {
-        wrong = strcmp(g->custom.at[i]->name, row->name) == 0 ? "is registered already" : wrong;
+        wrong = strcmp(g->custom.at[i]->name, row->name) == 0 ? "is already registered" : wrong;
     }
     if (wrong) {
         mc_node_fail(g, MC_EARG, "register: %s %s", row->name, wrong);

@@ -129,20 +129,20 @@ mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says)
 #define PASSES .nout = 1, .infer = same_infer, .size = same_size
 const struct mc_op mc_ops_effect[] = {
     { .name = "consider_constant", .form = FORM_FORWARD, .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,
-      .doc = "x, which gradients take for a constant" },
+      .doc = MANUAL("x, treated as a constant by gradients") },
     { .name = "undefined_grad", .form = FORM_FORWARD, .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .dx = { "!" },
-      .doc = "x, which it is a mistake to ask the gradient of" },
+      .doc = MANUAL("x; asking for its gradient is an error") },
     { .name = "grad_clip", .form = FORM_FORWARD, .params = "x, lo:real, hi:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
       .grad = grad_clip_grad,
-      .doc = "x, whose gradient is held between lo and hi" },
+      .doc = MANUAL("x, whose gradient is limited to the range from lo to hi") },
     { .name = "grad_scale", .form = FORM_FORWARD, .params = "x, by:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
       .grad = grad_scale_grad,
-      .doc = "x, whose gradient is multiplied by a number" },
+      .doc = MANUAL("x, whose gradient is multiplied by a number") },
     { .name = "assert_", .params = "x, *conditions, msg=None:text", .flags = OP_IMPURE, PASSES,
       .eval = assert_eval, .grad = first_grad,
-      .doc = "x; an error while running if a condition has an element that is zero" },
+      .doc = MANUAL("x; an error at run time if a condition has a zero element") },
     { .name = "print_", .params = "x, message=None:text", .flags = OP_IMPURE, PASSES, .eval = print_eval,
       .grad = first_grad,
-      .doc = "x; prints a message and x each time it is computed" },
+      .doc = MANUAL("x; prints a message and x each time it is computed") },
 };
 const int mc_nops_effect = (int)NELEM(mc_ops_effect);

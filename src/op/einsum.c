@@ -523,9 +523,9 @@ done:
 }
 
 const struct mc_op mc_ops_einsum[] = {
-    { .name = "einsum", .params = "*xs, subscripts:text", .nout = 1, .build = build_einsum,
-      .example = "a = [[1., 2], [3, 4]]; b = [[1., 0, 2], [0, 1, 3]]; einsum('ij,jk->ik', a, b)",
-      .doc = "sums of products: a term of letters names the axes of each operand, axes of one letter are multiplied, and letters that are not "
-             "behind -> are summed; ... stands for further axes, which broadcast; the order of products is the cheapest" },
+    BUILT({ .name = "einsum", .params = "*xs, subscripts:text", .nout = 1, .build = build_einsum,
+      .example = MANUAL("a = [[1., 2], [3, 4]]; b = [[1., 0, 2], [0, 1, 3]]; einsum('ij,jk->ik', a, b)"),
+      .doc = MANUAL("sums of products: a term of letters names the axes of each operand, axes of one letter are multiplied, and letters that are not "
+             "behind -> are summed; ... stands for further axes, which broadcast; the order of products is the cheapest") })
 };
 const int mc_nops_einsum = (int)NELEM(mc_ops_einsum);

@@ -375,15 +375,15 @@ static mc_node *build_irfft(mc_graph *g, int nin, mc_node *const *in, const stru
 }
 
 const struct mc_op mc_ops_fft[] = {
-    { .name = "rfft", .params = "x, norm=None:text", .nout = 1, .build = build_rfft, .example = "x = [[1., 2, 0, 1]]; rfft(x)",
-      .doc = "the Fourier transform of real x over all axes but the first: half of the last axis, n // 2 + 1, and a last axis of real and imaginary "
-             "parts; norm: None, ortho (divided by the root of the number of elements) or no_norm" },
-    { .name = "irfft", .params = "x, norm=None:text, is_odd=False:bool", .nout = 1, .build = build_irfft,
-      .example = "x = [[[4., 0], [1, -1], [-2, 0]]]; irfft(x)",
-      .doc = "rfft undone: 2 * (m - 1) elements along the last axis from m, or one more with is_odd; divided by their number unless norm says otherwise" },
+    BUILT({ .name = "rfft", .params = "x, norm=None:text", .nout = 1, .build = build_rfft, .example = MANUAL("x = [[1., 2, 0, 1]]; rfft(x)"),
+      .doc = MANUAL("the Fourier transform of real x over all axes but the first: half of the last axis, n // 2 + 1, and a last axis of real and imaginary "
+             "parts; norm: None, ortho (divided by the root of the number of elements) or no_norm") })
+    BUILT({ .name = "irfft", .params = "x, norm=None:text, is_odd=False:bool", .nout = 1, .build = build_irfft,
+      .example = MANUAL("x = [[[4., 0], [1, -1], [-2, 0]]]; irfft(x)"),
+      .doc = MANUAL("rfft undone: 2 * (m - 1) elements along the last axis from m, or one more with is_odd; divided by their number unless norm says otherwise") })
     { .name = "fft_forward", .flags = OP_HIDDEN, .params = "x", .nout = 1, .infer = forward_infer, .size = forward_size, .eval = forward_eval,
-      .grad = forward_grad, .doc = "rfft without a factor" },
+      .grad = forward_grad, .doc = MANUAL("rfft without a factor") },
     { .name = "fft_backward", .flags = OP_HIDDEN, .params = "x, n", .nout = 1, .shape_args = 2, .infer = backward_infer, .size = backward_size,
-      .eval = backward_eval, .grad = backward_grad, .disconnected = 2, .doc = "irfft without a factor, of n elements along the last axis" },
+      .eval = backward_eval, .grad = backward_grad, .disconnected = 2, .doc = MANUAL("irfft without a factor, of n elements along the last axis") },
 };
 const int mc_nops_fft = (int)NELEM(mc_ops_fft);

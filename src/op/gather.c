@@ -41,11 +41,11 @@ static mc_status region_type(const struct mc_infer *q, int first, struct mc_type
     struct mc_type span;
     int n = q->nin - first, at = first_axis(axes), nfree = 0;
     if (n != axes->n || n == 0) {
-        return mc_fail(MC_EARG, "%d index tensors for %d axes", n, axes->n);
+        return mc_fail(MC_EARG, "%d index tensors are given for %d axes", n, axes->n);
     }
     for (int i = 0; i < n; i++) {
         if (axes->ints[i] < 0 || axes->ints[i] >= x->rank || (i && axes->ints[i] <= axes->ints[i - 1])) {
-            return mc_fail(MC_ESHAPE, "the axes must ascend and lie within rank %d", x->rank);
+            return mc_fail(MC_ESHAPE, "the axes must be ascending and less than the rank, %d", x->rank);
         }
         if (!mc_is_int(q->in[first + i].dtype)) {
             return mc_fail(MC_ETYPE, "an index tensor must hold integers, not %s",
@@ -225,7 +225,8 @@ static bool order(mc_graph *g, const char *op, mc_node *x, int n, mc_node *const
                   const struct mc_attr *axes, mc_node **to, int64_t *axis)
 {
     if (n != axes->n || n == 0 || n > x->type.rank) {
-        mc_node_fail(g, MC_EARG, "%s: %d index tensors for %d axes of rank %d", op, n, axes->n, x->type.rank);
+        mc_node_fail(g, MC_EARG, "%s: %d index tensors are given for %d axes of rank %d", op, n, axes->n,
+                     x->type.rank);
         return false;
     }
     for (int i = 0; i < n; i++) {
@@ -347,7 +348,7 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
     if (strcmp(mode, "wrap") == 0 || strcmp(mode, "clip") == 0) {
         idx = mc_expr(g, *mode == 'w' ? "i % n" : "clip(i, 0, n - 1)", b, 2);
     } else if (strcmp(mode, "raise") != 0) {
-        return mc_node_fail(g, MC_EARG, "take: there is no mode '%s'; there are raise, wrap and clip", mode);
+        return mc_node_fail(g, MC_EARG, "take: unknown mode '%s'; expected raise, wrap or clip", mode);
     }
     return mc_call_op(g, "gather", 2, (mc_node *[]){ x, idx }, "axes=[%d]", axis);
 }
@@ -355,28 +356,28 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_gather[] = {
     { .name = "gather", .form = FORM_GATHER, .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size,
       .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = mc_gather_print,
-      .example = "x = [[1., 2, 3], [4, 5, 6]]; i = [1, 0]; gather(x, i, i, axes=[0, 1])",
-      .doc = "x[idx]: elements of x at index tensors for these axes" },
+      .example = MANUAL("x = [[1., 2, 3], [4, 5, 6]]; i = [1, 0]; gather(x, i, i, axes=[0, 1])"),
+      .doc = MANUAL("x[idx]: elements of x at index tensors for these axes") },
     { .name = "gather_update", .form = FORM_GATHER_UPDATE, .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
       .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,
-      .print = mc_gather_update_print, .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
+      .print = mc_gather_update_print, .doc = MANUAL("x with the elements at index tensors set to y, or increased by y; a repeated index adds each time") },
     { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
-      .disconnected = 1, .doc = "where x is not 0: a vector of indices for each axis" },
+      .disconnected = 1, .doc = MANUAL("the indices of the nonzero elements of x: a vector for each axis") },
     { .name = "mask_where", .flags = OP_HIDDEN, .params = "x, *sizes", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
-      .disconnected = 3, .doc = "nonzero of a mask, which must have these sizes" },
-    { .name = "take", .params = "x, index, axis=None:int, mode=raise:text", .nout = 1, .build = build_take,
-      .doc = "x at index along an axis, or of x flattened; an index outside is an error, or wraps or is clipped" },
-    { .name = "flatnonzero", .params = "x", .nout = 1, .formula = "nonzero(ravel(x))",
-      .doc = "where x, flattened, is not 0" },
-    { .name = "nonzero_values", .params = "x", .nout = 1, .formula = "v = ravel(x); v[nonzero(v)]",
-      .doc = "the elements of x that are not 0" },
-    { .name = "compress", .params = "c, x, axis=None:int", .nout = 1, .formula = "take(x, nonzero(c), axis=axis)",
-      .doc = "the slices of x along an axis where the vector c is not 0" },
-    { .name = "fill_diagonal", .params = "x, v", .nout = 1,
+      .disconnected = 3, .doc = MANUAL("nonzero of a mask, which must have these sizes") },
+    BUILT({ .name = "take", .params = "x, index, axis=None:int, mode=raise:text", .nout = 1, .build = build_take,
+      .doc = MANUAL("the elements of x at index along an axis, or of flattened x; mode: an index out of range is an error (raise), wraps around (wrap) or is clipped (clip)") })
+    BUILT({ .name = "flatnonzero", .params = "x", .nout = 1, .formula = "nonzero(ravel(x))",
+      .doc = MANUAL("the indices of the nonzero elements of flattened x") })
+    BUILT({ .name = "nonzero_values", .params = "x", .nout = 1, .formula = "v = ravel(x); v[nonzero(v)]",
+      .doc = MANUAL("the nonzero elements of x as a vector") })
+    BUILT({ .name = "compress", .params = "c, x, axis=None:int", .nout = 1, .formula = "take(x, nonzero(c), axis=axis)",
+      .doc = MANUAL("the slices of x along an axis where the vector c is nonzero") })
+    BUILT({ .name = "fill_diagonal", .params = "x, v", .nout = 1,
       .formula = "where(eq(expand_dims(arange(size(x, 0)), 1), arange(size(x, 1))), cast(v, x.dtype), x)",
-      .doc = "the matrix x with v on its diagonal" },
-    { .name = "fill_diagonal_offset", .params = "x, v, offset", .nout = 1,
+      .doc = MANUAL("the matrix x with v on its diagonal") })
+    BUILT({ .name = "fill_diagonal_offset", .params = "x, v, offset", .nout = 1,
       .formula = "where(eq(expand_dims(arange(size(x, 0)), 1) + offset, arange(size(x, 1))), cast(v, x.dtype), x)",
-      .example = "fill_diagonal_offset(x, 9., 1)", .doc = "the matrix x with v on its diagonal above the main one, or below it if offset is negative" },
+      .example = MANUAL("fill_diagonal_offset(x, 9., 1)"), .doc = MANUAL("the matrix x with v on its diagonal above the main one, or below it if offset is negative") })
 };
 const int mc_nops_gather = (int)NELEM(mc_ops_gather);

@@ -18,7 +18,7 @@ static mc_status pair(const char *what, const struct mc_attr *a, int64_t v[2])
 {
     for (int i = 0; i < 2; i++) {
         if (a->n != 1 && a->n != 2) {
-            return mc_fail(MC_EARG, "%s has %d numbers; rows and columns are needed", what, a->n);
+            return mc_fail(MC_EARG, "%s has %d numbers; expected two: rows and columns", what, a->n);
         }
         v[i] = a->ints[a->n == 1 ? 0 : i];
         if (v[i] < 1 || v[i] > INT32_MAX) {
@@ -78,13 +78,12 @@ static mc_node *build_images2neibs(mc_graph *g, int nin, mc_node *const *in, con
         m = !attr[2].none && strcmp(modes[i].name, attr[2].text) == 0 ? &modes[i] : m;
     }
     if (!m) {
-        return mc_node_fail(
-            g, MC_EARG,
-            "there is no mode '%s'; there are valid, ignore_borders, half, full and wrap_centered",
-            attr[2].none ? "None" : attr[2].text);
+        return mc_node_fail(g, MC_EARG,
+                            "unknown mode '%s'; expected valid, ignore_borders, half, full or wrap_centered",
+                            attr[2].none ? "None" : attr[2].text);
     }
     if (x->type.rank != 4) {
-        return mc_node_fail(g, MC_ESHAPE, "x has rank %d; 4 is needed", x->type.rank);
+        return mc_node_fail(g, MC_ESHAPE, "x has rank %d; expected 4", x->type.rank);
     }
     if (pair("neib_shape", &attr[0], w) < 0 || pair("neib_step", attr[1].none ? &attr[0] : &attr[1], s) < 0) {
         return failed(g);
@@ -122,7 +121,7 @@ static mc_node *build_neibs2images(mc_graph *g, int nin, mc_node *const *in, con
     (void)nin;
     bool rest = !attr[0].none && strcmp(attr[0].text, "ignore_borders") == 0;
     if (attr[0].none || (!rest && strcmp(attr[0].text, "valid") != 0)) {
-        return mc_node_fail(g, MC_EARG, "there is no mode '%s'; there are valid and ignore_borders",
+        return mc_node_fail(g, MC_EARG, "unknown mode '%s'; expected valid or ignore_borders",
                             attr[0].none ? "None" : attr[0].text);
     }
     if (!mc_const_ints(in[1], v, 2, &n)) {
@@ -206,22 +205,24 @@ static mc_node *build_bilinear(mc_graph *g, int nin, mc_node *const *in, const s
     int64_t r[2] = { 1, 1 }, each[2] = { 1, 1 };
     (void)nin;
     if (whole->none == part->none) {
-        return mc_node_fail(g, MC_EARG, "give ratio or frac_ratio, one of the two");
+        return mc_node_fail(g, MC_EARG, "give either ratio or frac_ratio");
     }
     if (in[0]->type.rank != 4 || !mc_is_float(in[0]->type.dtype)) {
-        return mc_node_fail(g, MC_ESHAPE, "x has rank %d and dtype %s; rank 4 and floats are needed",
+        return mc_node_fail(g, MC_ESHAPE, "x has rank %d and dtype %s; expected rank 4 and a float dtype",
                             in[0]->type.rank, mc_dtype_name(in[0]->type.dtype));
     }
     if (!part->none && part->n != 2 && part->n != 4) {
-        return mc_node_fail(g, MC_EARG, "frac_ratio has %d numbers; [a, b], or that for rows and for columns",
-                            part->n);
+        return mc_node_fail(
+            g, MC_EARG,
+            "frac_ratio has %d numbers; expected [a, b], or such a pair for rows and one for columns",
+            part->n);
     }
     for (int i = 0; i < 2; i++) {
         const int64_t *ab = part->none ? NULL : part->ints + (part->n == 4 ? 2 * i : 0);
         r[i] = ab ? ab[0] : mc_attr_int(whole);
         each[i] = ab ? ab[1] : 1;
         if (r[i] < 1 || each[i] < 1 || r[i] > 65536 || each[i] > 65536) {
-            return mc_node_fail(g, MC_EARG, "a ratio of %lld/%lld; both must be from 1 to 65536",
+            return mc_node_fail(g, MC_EARG, "the ratio is %lld/%lld; both numbers must be from 1 to 65536",
                                 (long long)r[i], (long long)each[i]);
         }
         int64_t d = divisor(r[i], each[i]);
@@ -240,18 +241,19 @@ static mc_node *build_bilinear(mc_graph *g, int nin, mc_node *const *in, const s
 
 const struct mc_op mc_ops_image[] = {
     { .name = "images2neibs", .params = "x, neib_shape:ints, neib_step=None:ints, mode=valid:text", .nout = 1, .build = build_images2neibs,
-      .doc = "patches of the last two axes of x, each a row of the result; neib_step: from one to the next, neib_shape if it is None; "
-             "mode: valid, ignore_borders (what is left over is), half, full (zeros around), wrap_centered (round the edge)" },
+      .doc = MANUAL("patches of the last two axes of x, one in each row of the result; neib_step: the distance "
+             "between patches, neib_shape if it is None; mode: valid, ignore_borders (incomplete patches are "
+             "left out), half, full (padded with zeros), wrap_centered (patches wrap around the edges)") },
     { .name = "neibs2images", .params = "neibs, neib_shape, original_shape, mode=valid:text", .nout = 1, .build = build_neibs2images,
-      .doc = "images2neibs undone, of patches side by side; mode: valid, or ignore_borders (zeros where no patch was)" },
+      .doc = MANUAL("the inverse of images2neibs for adjacent patches; mode: valid, or ignore_borders (zeros where there is no patch)") },
     { .name = "bilinear_kernel_1D", .params = "ratio:int, normalize=True:bool", .nout = 1,
       .formula = "i = arange(1, 2 * ratio); cast_to(minimum(i, 2 * ratio - i)) / cast_to(1 + normalize * (ratio - 1))",
-      .doc = "1, 2, ... ratio, ... 2, 1, divided by ratio if normalize" },
+      .doc = MANUAL("1, 2, ... ratio, ... 2, 1, divided by ratio if normalize") },
     { .name = "bilinear_kernel_2D", .params = "ratio:int, normalize=True:bool", .nout = 1,
-      .formula = "k = bilinear_kernel_1D(ratio=ratio, normalize=normalize); outer(k, k)", .doc = "bilinear_kernel_1D along both axes" },
+      .formula = "k = bilinear_kernel_1D(ratio=ratio, normalize=normalize); outer(k, k)", .doc = MANUAL("the outer product of bilinear_kernel_1D with itself") },
     { .name = "bilinear_upsampling", .nout = 1, .build = build_bilinear,
       .params = "x, ratio=None:int, frac_ratio=None:border, batch_size=None:int, num_input_channels=None:int, use_1D_kernel=True:bool",
-      .example = "x = [[[[1., 2], [3, 5]]]]; bilinear_upsampling(x, ratio=2)",
-      .doc = "the last two axes of x, ratio times longer, linear in between; frac_ratio: [a, b] for a/b, or such pairs for rows and columns" },
+      .example = MANUAL("x = [[[[1., 2], [3, 5]]]]; bilinear_upsampling(x, ratio=2)"),
+      .doc = MANUAL("x with its last two axes enlarged ratio times by linear interpolation; frac_ratio: [a, b] for a/b, or such a pair for rows and one for columns") },
 };
 const int mc_nops_image = (int)NELEM(mc_ops_image);

@@ -144,13 +144,13 @@ mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank)
     int64_t order[MC_MAX_RANK];
     int more = rank - y->type.rank;
     if (more < 0) {
-        return mc_node_fail(x->graph, MC_ESHAPE, "%s: a value of rank %d for a region of rank %d", op,
+        return mc_node_fail(x->graph, MC_ESHAPE, "%s: the value has rank %d, but the region has rank %d", op,
                             y->type.rank, rank);
     }
     bool rounds = y->weak ? mc_is_float(y->type.dtype) && !mc_is_float(x->type.dtype)
                           : mc_dtype_promote(x->type.dtype, y->type.dtype) != x->type.dtype;
     if (rounds) {
-        return mc_node_fail(x->graph, MC_ETYPE, "%s: %s would be rounded to %s; cast it", op,
+        return mc_node_fail(x->graph, MC_ETYPE, "%s: a value of dtype %s would be rounded to %s; cast it", op,
                             mc_dtype_name(y->type.dtype), mc_dtype_name(x->type.dtype));
     }
     y = mc_cast_to(y, x->type.dtype);
@@ -179,7 +179,7 @@ static mc_status region_fits(const char *op, const struct mc_type *y, const stru
     struct mc_str a = { 0 }, b = { 0 };
     mc_dims_text(&a, y->rank, y->dims);
     mc_dims_text(&b, region->rank, region->dims);
-    mc_status s = mc_fail(MC_ESHAPE, "%s: a value of shape %s does not fit a region of shape %s", op,
+    mc_status s = mc_fail(MC_ESHAPE, "%s: a value of shape %s does not broadcast to a region of shape %s", op,
                           a.s ? a.s : "", b.s ? b.s : "");
     mc_str_free(&a);
     mc_str_free(&b);
@@ -190,8 +190,8 @@ mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region)
 {
     q->out[0] = q->in[0];
     if (q->in[1].dtype != q->in[0].dtype) {
-        return mc_fail(MC_ETYPE, "%s: a value of dtype %s for %s", q->op->name, mc_dtype_name(q->in[1].dtype),
-                       mc_dtype_name(q->in[0].dtype));
+        return mc_fail(MC_ETYPE, "%s: the value has dtype %s; expected %s", q->op->name,
+                       mc_dtype_name(q->in[1].dtype), mc_dtype_name(q->in[0].dtype));
     }
     return region_fits(q->op->name, &q->in[1], region);
 }
@@ -204,10 +204,10 @@ mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const
     for (int i = 0; i < rank; i++) {
         strides[i] = y->dims[i] == 1 ? 0 : y->strides[i];
         if (y->dims[i] == 1 && dims[i] != 1 && n->in[1]->type.dims[i] != 1) {
-            return mc_fail(
-                MC_ESHAPE,
-                "%s: axis %d of the value has size 1 and the region %lld; declare the size 1 to broadcast it",
-                n->op->name, i, (long long)dims[i]);
+            return mc_fail(MC_ESHAPE,
+                           "%s: axis %d of the value has size 1, but that of the region has %lld; declare "
+                           "the size 1 to broadcast it",
+                           n->op->name, i, (long long)dims[i]);
         }
     }
     return MC_OK;
@@ -393,9 +393,9 @@ mc_node *mc_pick(mc_node *x, int axis, mc_node *i)
 const struct mc_op mc_ops_index[] = {
     { .name = "subtensor", .form = FORM_SUBTENSOR, .params = "x, *bounds, spec:ints", .flags = OP_VIEW | OP_HIDDEN, .nout = 1,
       .shape_args = 1u << 31, .infer = subtensor_infer, .size = subtensor_size, .eval = subtensor_eval, .grad = subtensor_grad,
-      .build = build_subtensor, .print = subtensor_print, .doc = "x[1:3, ::-1, i]" },
+      .build = build_subtensor, .print = subtensor_print, .doc = MANUAL("x[1:3, ::-1, i]") },
     { .name = "subtensor_update", .form = FORM_SUBTENSOR_UPDATE, .params = "x, y, *bounds, spec:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
       .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,
-      .print = update_print, .doc = "x with a region set to y, or increased by y" },
+      .print = update_print, .doc = MANUAL("x with a region set to y, or increased by y") },
 };
 const int mc_nops_index = (int)NELEM(mc_ops_index);

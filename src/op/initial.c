@@ -126,7 +126,8 @@ static bool fill(struct value *v, double number)
     mc_store_f64(d, stored, number);
     double back = mc_load_f64(d, stored);
     if (mc_is_float(d) ? isfinite(number) && !isfinite(back) : back != number) {
-        return mc_fail(MC_ETYPE, "%s: %s has no such number", v->rule->name, mc_dtype_name(d)) == MC_OK;
+        return mc_fail(MC_ETYPE, "%s: the value cannot be represented in %s", v->rule->name,
+                       mc_dtype_name(d)) == MC_OK;
     }
     mc_array *same = mc_array_wrap(MC_FLOAT64, v->rank, v->dims, still, &number, NULL, NULL);
     mc_status s = same ? mc_array_assign(v->out, same) : MC_EMEMORY;
@@ -161,7 +162,7 @@ static bool uniform(struct value *v)
         return draw_with(v, UNIFORM, setting(v, "mean"), setting(v, "std"));
     }
     if (!isnan(low) && isnan(high)) {
-        return mc_fail(MC_EARG, "uniform: low needs high") == MC_OK;
+        return mc_fail(MC_EARG, "uniform: low is given without high") == MC_OK;
     }
     low = !isnan(low) ? low : isnan(high) ? -range : range;
     return drawn(v, UNIFORM, low, isnan(high) ? range : high);
@@ -173,10 +174,10 @@ static bool fans(struct value *v, double *one, double *two, double *field)
 {
     bool last = setting(v, "c01b") != 0;
     if (last && v->rank != 4) {
-        return refuse(v, "with c01b=true a weight has four axes");
+        return refuse(v, "with c01b=true the parameter must have four axes");
     }
     if (v->rank < 2) {
-        return refuse(v, "a weight has two axes or more");
+        return refuse(v, "the parameter must have at least two axes");
     }
     int other = last ? v->rank - 1 : 1;
     *one = (double)v->dims[0];
@@ -247,10 +248,10 @@ static bool sparse(struct value *v)
 {
     double share = setting(v, "sparsity");
     if (v->rank != 2) {
-        return refuse(v, "a weight has two axes");
+        return refuse(v, "the parameter must have two axes");
     }
     if (!(share >= 0 && share <= 1)) {
-        return mc_fail(MC_EARG, "sparse: sparsity is a share between 0 and 1") == MC_OK;
+        return mc_fail(MC_EARG, "sparse: sparsity must be between 0 and 1") == MC_OK;
     }
     int64_t rows = v->dims[0], columns = v->dims[1], nonzero = (int64_t)(share * (double)rows);
     mc_array *keys = v->draw(v->arg, 0, v->size, 0, 1),
@@ -300,7 +301,7 @@ static void orthonormal(double *v, int64_t rows, int64_t n)
 static bool orthogonal(struct value *v)
 {
     if (v->rank < 2) {
-        return refuse(v, "a weight has two axes or more");
+        return refuse(v, "the parameter must have at least two axes");
     }
     int64_t rows = v->dims[0], columns = rows ? v->size / rows : 0, count = rows < columns ? rows : columns,
             length = rows + columns - count;
@@ -334,13 +335,13 @@ static const struct row {
     mc_initial rule;
     bool (*fill)(struct value *v);
 } rows[] = {
-    { { "constant", "all the same; a number alone says it too", { { "value", "0", NULL, 0 } }, 0 },
+    { { "constant", "all elements are value; a plain number means the same", { { "value", "0", NULL, 0 } }, 0 },
       constant },
     { { "zeros", "zeros", { { NULL, NULL, NULL, 0 } }, 0 }, zeros },
     { { "ones", "ones", { { NULL, NULL, NULL, 0 } }, 0 }, ones },
-    { { "normal", "normal numbers", { { "std", "0.01", NULL, 0 }, { "mean", "0", NULL, 0 } }, 1 }, normal },
+    { { "normal", "normal distribution", { { "std", "0.01", NULL, 0 }, { "mean", "0", NULL, 0 } }, 1 }, normal },
     { { "uniform",
-        "from -range to range, or from low (or range) to high, or with a standard deviation",
+        "uniform distribution from -range to range, or from low (or range) to high, or with a standard deviation",
         { { "range", "0.01", NULL, 0 },
           { "high", AUTO },
           { "std", "0", NULL, 0 },
@@ -348,17 +349,17 @@ static const struct row {
           { "low", AUTO } },
         1 },
       uniform },
-    { { "glorot_uniform", "variance 2 / (inputs + outputs); gain: a number, or relu for sqrt(2)", GAIN, 1 },
+    { { "glorot_uniform", "uniform distribution with standard deviation gain * sqrt(2 / (inputs + outputs)); gain: a number, or relu for sqrt(2)", GAIN, 1 },
       glorot_uniform },
-    { { "glorot_normal", "the same, normal", GAIN, 1 }, glorot_normal },
-    { { "he_uniform", "variance 1 / inputs", GAIN, 1 }, he_uniform },
-    { { "he_normal", "the same, normal", GAIN, 1 }, he_normal },
+    { { "glorot_normal", "normal distribution with the standard deviation of glorot_uniform", GAIN, 1 }, glorot_normal },
+    { { "he_uniform", "uniform distribution with standard deviation gain * sqrt(1 / inputs)", GAIN, 1 }, he_uniform },
+    { { "he_normal", "normal distribution with the standard deviation of he_uniform", GAIN, 1 }, he_normal },
     { { "sparse",
-        "a matrix with a share of normal numbers in each column, else zeros",
+        "a matrix; in each column the share sparsity of the elements is normal, the others are zero",
         { { "sparsity", "0.1", NULL, 0 }, { "std", "0.01", NULL, 0 } },
         1 },
       sparse },
-    { { "orthogonal", "rows, or columns, orthogonal and of length one", { { "gain", RELU } }, 1 },
+    { { "orthogonal", "orthonormal rows, or columns", { { "gain", RELU } }, 1 },
       orthogonal },
 };
 
@@ -375,14 +376,14 @@ mc_array *mc_initial_value(const mc_initial *rule, const double *set, mc_dtype d
         i++;
     }
     if (i == NELEM(rows) || (!set && rule->setting[0].name) || (rule->random && !draw)) {
-        mc_fail(MC_EARG, "initial value: there is no %s",
-                i == NELEM(rows) ? "such rule"
+        mc_fail(MC_EARG, "initial value: no %s is given",
+                i == NELEM(rows) ? "known rule"
                 : set            ? "draw"
                                  : "setting");
         return NULL;
     }
     if (rule->random && !mc_is_float(d)) {
-        mc_fail(MC_ETYPE, "%s: its numbers are floats, not %s", rule->name, mc_dtype_name(d));
+        mc_fail(MC_ETYPE, "%s: the dtype must be a float, not %s", rule->name, mc_dtype_name(d));
         return NULL;
     }
     struct value v = { rule, set, rank, dims, 0, draw, arg, mc_array_new(d, rank, dims) };

@@ -10,8 +10,8 @@ static mc_status join_infer(struct mc_infer *q)
     int axis;
     struct mc_type *y = &q->out[0];
     if (q->nin == 0 || q->in[0].rank == 0) {
-        return q->nin ? mc_fail(MC_ESHAPE, "join: numbers have no axis to join; stack them")
-                      : mc_fail(MC_EARG, "join: there is nothing to join");
+        return q->nin ? mc_fail(MC_ESHAPE, "join: scalars have no axis to join along; use stack")
+                      : mc_fail(MC_EARG, "join: no tensors are given");
     }
     *y = q->in[0];
     TRY(mc_axis_check("join", mc_attr_int(&q->attr[0]), y->rank, &axis));
@@ -119,8 +119,8 @@ static mc_node *join_along(mc_graph *g, int nin, mc_node *const *in, int64_t whe
     int axis;
     if (nin == 0 || in[0]->type.rank == 0) {
         return mc_node_fail(g, MC_ESHAPE,
-                            nin ? "join: numbers have no axis to join; stack them"
-                                : "join: there is nothing to join");
+                            nin ? "join: scalars have no axis to join along; use stack"
+                                : "join: no tensors are given");
     }
     if (mc_axis_check("join", where, in[0]->type.rank, &axis) < 0) {
         return failed(g);
@@ -245,16 +245,16 @@ static mc_node *build_split(mc_graph *g, int nin, mc_node *const *in, const stru
         return failed(g);
     }
     if (sizes->n < 1 || sizes->n > (int)NELEM(part)) {
-        return mc_node_fail(g, MC_EARG, "split: into 1 to %d parts, not %d", (int)NELEM(part), sizes->n);
+        return mc_node_fail(g, MC_EARG, "split: expected 1 to %d parts, got %d", (int)NELEM(part), sizes->n);
     }
     for (int i = 0; i < sizes->n; i++) {
         if (sizes->ints[i] < 0 || !mc_add_i64(total, sizes->ints[i], &total)) {
-            return mc_node_fail(g, MC_ESHAPE, "split: %lld is not a size", (long long)sizes->ints[i]);
+            return mc_node_fail(g, MC_ESHAPE, "split: %lld is not a valid size", (long long)sizes->ints[i]);
         }
     }
     int64_t have = in[0]->type.dims[axis];
     if (have >= 0 && have != total) {
-        return mc_node_fail(g, MC_ESHAPE, "split: the sizes add up to %lld, axis %d has %lld",
+        return mc_node_fail(g, MC_ESHAPE, "split: the sizes add up to %lld, but axis %d has size %lld",
                             (long long)total, axis, (long long)have);
     }
     mc_node *x = promise(in[0], axis, total);
@@ -292,7 +292,7 @@ static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struc
         return x;
     }
     if (!whole_number(in[1])) {
-        return mc_node_fail(g, MC_ETYPE, "roll: the shift must be a whole number");
+        return mc_node_fail(g, MC_ETYPE, "roll: the shift must be an integer scalar");
     }
     struct mc_bind b[2] = { { "s", mc_cast_to(in[1], MC_INT64), NULL }, { "n", mc_size_of(x, axis), NULL } };
     int64_t size = x->type.dims[axis];
@@ -316,7 +316,7 @@ static mc_node *repeat_axis(mc_node *x, int axis, mc_node *n, bool inner)
     mc_node *size[MC_MAX_RANK + 1], *in[2];
     int rank = x->type.rank;
     if (rank == MC_MAX_RANK) {
-        return mc_node_fail(g, MC_ESHAPE, "repeat: not of a tensor with %d axes", MC_MAX_RANK);
+        return mc_node_fail(g, MC_ESHAPE, "repeat: the tensor must have fewer than %d axes", MC_MAX_RANK);
     }
     for (int i = 0; i <= rank; i++) {
         size[i] = i == axis + inner ? n : mc_size_of(x, i - (i > axis + inner));
@@ -358,8 +358,7 @@ static mc_node *build_repeat(mc_graph *g, int nin, mc_node *const *in, const str
         return mc_is_error(at) ? at : mc_call_op(g, "take", 2, (mc_node *[]){ x, at }, "axis=%d", axis);
     }
     if (!whole_number(in[1]) || (mc_const_ints(in[1], &count, 1, &n) && count < 0)) {
-        return mc_node_fail(g, MC_ETYPE,
-                            "repeat: the counts must be integers, one or a vector, not negative");
+        return mc_node_fail(g, MC_ETYPE, "repeat: the counts must be nonnegative integers, a scalar or a vector");
     }
     return repeat_axis(x, axis, mc_cast_to(in[1], MC_INT64), true);
 }
@@ -375,7 +374,7 @@ static mc_node *build_tile(mc_graph *g, int nin, mc_node *const *in, const struc
     for (int i = 0; i < attr[0].n && !mc_is_error(x); i++) {
         int64_t n = attr[0].ints[i];
         if (n < 0) {
-            return mc_node_fail(g, MC_ESHAPE, "tile: %lld times", (long long)n);
+            return mc_node_fail(g, MC_ESHAPE, "tile: the number of repeats, %lld, is negative", (long long)n);
         }
         x = n == 1 ? x : repeat_axis(x, x->type.rank - attr[0].n + i, mc_node_int(g, n), false);
     }
@@ -384,24 +383,24 @@ static mc_node *build_tile(mc_graph *g, int nin, mc_node *const *in, const struc
 
 const struct mc_op mc_ops_join[] = {
     { .name = "join", .form = FORM_JOIN, .params = "*xs, axis=0:int", .nout = 1, .infer = join_infer, .size = join_size,
-      .eval = join_eval, .grad = join_grad, .build = build_join, .doc = "tensors one behind the other along an axis" },
+      .eval = join_eval, .grad = join_grad, .build = build_join, .doc = MANUAL("tensors joined along an axis") },
     { .name = "stack", .form = FORM_STACK, .params = "*xs, axis=0:int", .nout = 1, .infer = stack_infer, .eval = stack_eval,
-      .grad = stack_grad, .build = build_stack, .doc = "tensors of one shape along a new axis" },
-    { .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join,
-      .doc = "join by its other name" },
-    { .name = "vertical_stack", .params = "*xs", .nout = 1, .build = build_vertical,
-      .doc = "matrices one below the other" },
-    { .name = "horizontal_stack", .params = "*xs", .nout = 1, .build = build_horizontal,
-      .doc = "matrices side by side" },
-    { .name = "split", .params = "x, sizes:ints, axis=0:int", .nout = 1, .build = build_split,
-      .example = "split(x, [1, 2], axis=1)",
-      .doc = "x taken apart along an axis into parts of these sizes" },
-    { .name = "roll", .params = "x, shift, axis=None:int", .nout = 1, .build = build_roll,
-      .example = "roll(x, 1, axis=1)",
-      .doc = "the last shift elements along an axis to the front; of x flattened if no axis is given" },
-    { .name = "tile", .params = "x, reps:ints", .nout = 1, .build = build_tile,
-      .doc = "x as often along each axis as reps says" },
-    { .name = "repeat", .params = "x, n, axis=None:int", .nout = 1, .build = build_repeat,
-      .doc = "each element n times, along an axis or of x flattened; n may be a vector with a count for each" },
+      .grad = stack_grad, .build = build_stack, .doc = MANUAL("tensors of the same shape joined along a new axis") },
+    BUILT({ .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join,
+      .doc = MANUAL("tensors joined along an axis; the same as join") })
+    BUILT({ .name = "vertical_stack", .params = "*xs", .nout = 1, .build = build_vertical,
+      .doc = MANUAL("matrices joined along axis 0") })
+    BUILT({ .name = "horizontal_stack", .params = "*xs", .nout = 1, .build = build_horizontal,
+      .doc = MANUAL("matrices joined along axis 1") })
+    BUILT({ .name = "split", .params = "x, sizes:ints, axis=0:int", .nout = 1, .build = build_split,
+      .example = MANUAL("split(x, [1, 2], axis=1)"),
+      .doc = MANUAL("x split along an axis into parts of these sizes") })
+    BUILT({ .name = "roll", .params = "x, shift, axis=None:int", .nout = 1, .build = build_roll,
+      .example = MANUAL("roll(x, 1, axis=1)"),
+      .doc = MANUAL("x rotated by shift along an axis: the last shift elements move to the front; without an axis, x is rotated as if it were flat") })
+    BUILT({ .name = "tile", .params = "x, reps:ints", .nout = 1, .build = build_tile,
+      .doc = MANUAL("x repeated reps[i] times along each axis i") })
+    BUILT({ .name = "repeat", .params = "x, n, axis=None:int", .nout = 1, .build = build_repeat,
+      .doc = MANUAL("each element of x repeated n times along an axis; without an axis, x is flattened first") })
 };
 const int mc_nops_join = (int)NELEM(mc_ops_join);

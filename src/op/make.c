@@ -47,8 +47,8 @@ mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc
         return mc_fail(MC_ETYPE, "the shape must be a vector of integers");
     }
     if (rank < 0 || rank > MC_MAX_RANK) {
-        return rank < 0 ? mc_fail(MC_ESHAPE, "how many axes? the length of the shape is not known")
-                        : mc_fail(MC_ESHAPE, "more than %d axes", MC_MAX_RANK);
+        return rank < 0 ? mc_fail(MC_ESHAPE, "the length of the shape must be known when the graph is built")
+                        : mc_fail(MC_ESHAPE, "the result would have more than %d axes", MC_MAX_RANK);
     }
     *out = mc_type_make(d, (int)rank, NULL);
     for (int k = 0; k < rank; k++) {
@@ -84,7 +84,8 @@ static mc_status alloc_infer(struct mc_infer *q)
     struct mc_type *y = &q->out[0];
     TRY(mc_shape_wanted(q, 1, x->dtype, y));
     if (x->rank > y->rank) {
-        return mc_fail(MC_ESHAPE, "alloc: a value of rank %d does not fit %d axes", x->rank, y->rank);
+        return mc_fail(MC_ESHAPE, "alloc: a value of rank %d does not broadcast to %d axes", x->rank,
+                       y->rank);
     }
     for (int i = 0; i < x->rank; i++) {
         int axis = y->rank - x->rank + i;
@@ -92,7 +93,8 @@ static mc_status alloc_infer(struct mc_infer *q)
             continue;
         }
         if (y->dims[axis] >= 0 && y->dims[axis] != x->dims[i]) {
-            return mc_fail(MC_ESHAPE, "alloc: size %lld of axis %d of the value does not fit size %lld",
+            return mc_fail(MC_ESHAPE,
+                           "alloc: size %lld of axis %d of the value does not broadcast to size %lld",
                            (long long)x->dims[i], i, (long long)y->dims[axis]);
         }
         y->dims[axis] = x->dims[i];
@@ -209,9 +211,8 @@ static mc_status arange_count(const mc_array *const *v, int64_t *count)
         double step = mc_load_f64(d, v[2]->data),
                n = ceil((mc_load_f64(d, v[1]->data) - mc_load_f64(d, v[0]->data)) / step);
         if (!(step < 0 || step > 0) || !(fabs(n) < 0x1p62)) {
-            return mc_fail(MC_ESHAPE, step < 0 || step > 0
-                                          ? "arange: the length is not a number that memory can hold"
-                                          : "arange: the step is 0");
+            return mc_fail(MC_ESHAPE, step < 0 || step > 0 ? "arange: the length is too large or not finite"
+                                                           : "arange: the step is 0");
         }
         *count = n > 0 ? (int64_t)n : 0;
         return MC_OK;
@@ -226,7 +227,7 @@ static mc_status arange_count(const mc_array *const *v, int64_t *count)
         uint64_t way = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
         uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, n = (way - 1) / by + 1;
         if (n > INT64_MAX) {
-            return mc_fail(MC_ESHAPE, "arange: the length is not a number that memory can hold");
+            return mc_fail(MC_ESHAPE, "arange: the length is too large or not finite");
         }
         *count = (int64_t)n;
     }
@@ -238,7 +239,7 @@ static mc_status arange_infer(struct mc_infer *q)
     q->out[0] = mc_type_make((mc_dtype)mc_attr_int(&q->attr[0]), 1, NULL);
     for (int i = 0; i < 3; i++) {
         if (q->in[i].rank != 0) {
-            return mc_fail(MC_ESHAPE, "arange: start, stop and step are single numbers");
+            return mc_fail(MC_ESHAPE, "arange: start, stop and step must be scalars");
         }
     }
     return q->value[0] && q->value[1] && q->value[2] ? arange_count(q->value, &q->out[0].dims[0]) : MC_OK;
@@ -298,15 +299,14 @@ static mc_node *grid(mc_graph *g, const char *name, int n, mc_node *const *vecto
 {
     mc_node *part[MC_MAX_RANK], *size[MC_MAX_RANK] = { NULL }, *in[2];
     if (n < 1 || n > MC_MAX_RANK) {
-        return mc_node_fail(g, MC_ESHAPE, "%s: of 1 to %d axes, not %d", name, MC_MAX_RANK, n);
+        return mc_node_fail(g, MC_ESHAPE, "%s: expected 1 to %d arguments, got %d", name, MC_MAX_RANK, n);
     }
     for (int i = 0; i < n; i++) {
         int64_t order[MC_MAX_RANK];
         int r = vector[i]->type.rank, axis = swap && n > 1 && i < 2 ? 1 - i : i;
         if (r > 1) {
-            return mc_node_fail(g, MC_ESHAPE,
-                                "%s: argument %d has rank %d; the positions along an axis are a vector", name,
-                                i + 1, r);
+            return mc_node_fail(g, MC_ESHAPE, "%s: argument %d has rank %d; expected a vector", name, i + 1,
+                                r);
         }
         for (int k = 0; k < n; k++) {
             order[k] = r == 1 && k == axis ? 0 : -1;
@@ -328,7 +328,7 @@ static mc_node *build_meshgrid(mc_graph *g, int nin, mc_node *const *in, const s
     bool swap = strcmp(attr[0].text, "xy") == 0;
     return swap || strcmp(attr[0].text, "ij") == 0
                ? grid(g, "meshgrid", nin, in, swap, mc_attr_int(&attr[1]) != 0)
-               : mc_node_fail(g, MC_EARG, "meshgrid: indexing is 'xy' or 'ij', not '%s'", attr[0].text);
+               : mc_node_fail(g, MC_EARG, "meshgrid: indexing must be 'xy' or 'ij', not '%s'", attr[0].text);
 }
 
 /* A scalar n stands for arange(n). */
@@ -366,16 +366,16 @@ static mc_node *build_full(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_make[] = {
     { .name = "alloc", .form = FORM_ALLOC, .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer,
       .size = alloc_size,
-      .eval = alloc_eval, .grad = alloc_grad, .doc = "x repeated until it has this shape" },
-    { .name = "full", .params = "shape, value, dtype=None:dtype", .nout = 1, .build = build_full, .example = "full([2], 7.)",
-      .doc = "value repeated until it has this shape; of its dtype unless another is given" },
+      .eval = alloc_eval, .grad = alloc_grad, .doc = MANUAL("x broadcast to this shape") },
+    BUILT({ .name = "full", .params = "shape, value, dtype=None:dtype", .nout = 1, .build = build_full, .example = MANUAL("full([2], 7.)"),
+      .doc = MANUAL("value repeated until it has this shape; of its dtype unless another is given") })
     { .name = "arange", .form = FORM_ARANGE, .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1,
       .shape_args = 7,
       .build = build_arange, .infer = arange_infer, .size = arange_size, .eval = arange_eval, .disconnected = 7,
-      .doc = "start, start + step, ... as long as it stays before stop; arange(n) counts from 0" },
-    { .name = "meshgrid", .params = "*xs, indexing=xy:text, sparse=False:bool", .nout = 1, .build = build_meshgrid,
-      .doc = "for vectors along the axes of a box, where each point lies along each; 'xy' has the first along axis 1" },
-    { .name = "mgrid", .params = "*xs", .nout = 1, .build = build_mgrid, .doc = "meshgrid with 'ij'; a number n stands for arange(n)" },
-    { .name = "ogrid", .params = "*xs", .nout = 1, .build = build_ogrid, .doc = "mgrid whose results have size 1 along the other axes" },
+      .doc = MANUAL("start, start + step, ... up to but not including stop; arange(n) starts at 0") },
+    BUILT({ .name = "meshgrid", .params = "*xs, indexing=xy:text, sparse=False:bool", .nout = 1, .build = build_meshgrid,
+      .doc = MANUAL("the coordinates of the points of a grid, from a vector for each axis; the first vector varies along axis 1 with 'xy', along axis 0 with 'ij'") })
+    BUILT({ .name = "mgrid", .params = "*xs", .nout = 1, .build = build_mgrid, .doc = MANUAL("meshgrid with 'ij'; a scalar n stands for arange(n)") })
+    BUILT({ .name = "ogrid", .params = "*xs", .nout = 1, .build = build_ogrid, .doc = MANUAL("mgrid with results of size 1 along the other axes") })
 };
 const int mc_nops_make = (int)NELEM(mc_ops_make);

@@ -30,7 +30,7 @@ static mc_status fits(int64_t have, const mc_array *want)
 {
     int64_t size = want ? mc_load_i64(want->dtype, want->data) : have;
     return have < 0 || have == size ? MC_OK
-                                    : mc_fail(MC_ESHAPE, "a mask of size %lld for an axis of size %lld",
+                                    : mc_fail(MC_ESHAPE, "the mask has size %lld, but the axis has size %lld",
                                               (long long)have, (long long)size);
 }
 
@@ -38,7 +38,7 @@ mc_status mc_nonzero_infer(struct mc_infer *q)
 {
     int64_t n = q->value[0] && q->in[0].rank ? visit(q->value[0], NULL) : -1;
     if (q->in[0].rank == 0) {
-        return mc_fail(MC_ESHAPE, "nonzero: a number has no axes");
+        return mc_fail(MC_ESHAPE, "nonzero: expected at least one axis, got a scalar");
     }
     for (int k = 0; k + 1 < q->nin && k < q->in[0].rank; k++) {
         TRY(fits(q->in[0].dims[k], q->value[1 + k]));

@@ -39,7 +39,7 @@ static mc_status check_channels(const struct mc_infer *q, int64_t n, int64_t axi
     int at;
     TRY(mc_axis_check(q->op->name, axis, q->in[0].rank, &at));
     if (n < 1 || n > INT32_MAX) {
-        return mc_fail(MC_EARG, "%s: a window of %lld channels", q->op->name, (long long)n);
+        return mc_fail(MC_EARG, "%s: a window of %lld channels is out of range", q->op->name, (long long)n);
     }
     return mc_is_float(q->in[0].dtype) ? MC_OK
                                        : mc_fail(MC_ETYPE, "%s: x must be floats, not %s", q->op->name,
@@ -281,7 +281,7 @@ static mc_node *build_lrn(mc_graph *g, int nin, mc_node *const *in, const struct
 {
     int64_t n = mc_attr_int(&attr[NORM_N]);
     if (n < 1 || n % 2 == 0) {
-        return mc_node_fail(g, MC_EARG, "lrn: n must be odd, and is %lld; cross_map_norm takes even windows",
+        return mc_node_fail(g, MC_EARG, "lrn: n must be odd, not %lld; cross_map_norm accepts even windows",
                             (long long)n);
     }
     return make_norm(g, nin > 1 ? "map_norm_grad" : "map_norm", nin, in, attr);
@@ -334,27 +334,28 @@ static mc_node *build_channel_sum(mc_graph *g, int nin, mc_node *const *in, cons
 
 #define CROSS "size_f:int, add_scale:real, pow_scale:real, blocked=False:bool, strict=False:bool, axis=0:int"
 const struct mc_op mc_ops_norm[] = {
-    { .name = "lrn", .params = "x, " NORM_ATTRS, .nout = 1, .build = build_lrn,
-      .doc = "local response normalisation: x / (k + alpha * s) ** beta, s the sum of squares of the n channels around; "
-             "alpha is not divided by n" },
-    { .name = "lrn_grad", .params = "x, g, " NORM_ATTRS, .nout = 1, .build = build_lrn,
-      .doc = "the gradient of lrn(x) by x, given that by its result" },
-    { .name = "cross_map_norm", .params = "x, " CROSS, .nout = 2, .build = build_cross_map_norm,
-      .doc = "cuda-convnet's normalisation of c01b images: x / d ** pow_scale and d = 1 + add_scale * s, s the sum of squares of "
-             "the size_f channels around, or of the aligned block of as many; strict brings its limits back" },
+    BUILT({ .name = "lrn", .params = "x, " NORM_ATTRS, .nout = 1, .build = build_lrn,
+      .doc = MANUAL("local response normalisation: x / (k + alpha * s) ** beta, s the sum of squares of the n neighbouring channels; "
+             "alpha is not divided by n") })
+    BUILT({ .name = "lrn_grad", .params = "x, g, " NORM_ATTRS, .nout = 1, .build = build_lrn,
+      .doc = MANUAL("the gradient of lrn(x) with respect to x, from the gradient of its result") })
+    BUILT({ .name = "cross_map_norm", .params = "x, " CROSS, .nout = 2, .build = build_cross_map_norm,
+      .doc = MANUAL("cuda-convnet's normalisation of c01b images: x / d ** pow_scale and d = 1 + add_scale * s, s "
+             "the sum of squares of the size_f neighbouring channels, or with blocked of the aligned block of "
+             "size_f; strict: shapes beyond the limits of cuda-convnet's kernels are errors") })
     { .name = "cross_map_norm_undo", .params = "x, y, d, g, " CROSS, .nout = 1, .formula =
           "g * d ** (-pow_scale) - 2 * add_scale * pow_scale * x * "
           "channel_sum(g * y / d, size_f, axis=axis, blocked=blocked, back=True)",
       .infer = mc_formula_infer, .eval = mc_formula_eval,
-      .example = "x = [1., 2, 3]; y = [0.5, 1, 1]; d = [2., 2, 3]; g = [1., 0, 0]; cross_map_norm_undo(x, y, d, g, size_f=3, add_scale=0.5, pow_scale=0.75)",
-      .doc = "the gradient of cross_map_norm by its images x, from its results y and d and the gradient g by y" },
+      .example = MANUAL("x = [1., 2, 3]; y = [0.5, 1, 1]; d = [2., 2, 3]; g = [1., 0, 0]; cross_map_norm_undo(x, y, d, g, size_f=3, add_scale=0.5, pow_scale=0.75)"),
+      .doc = MANUAL("the gradient of cross_map_norm with respect to its images x, from its results y and d and the gradient g of y") },
     { .name = "channel_sum", .params = "x, n:int, axis=1:int, blocked=False:bool, back=False:bool", .nout = 1,
       .build = build_channel_sum, .infer = sum_infer, .size = same_size, .eval = sum_eval, .grad = sum_grad,
-      .doc = "sums of the n channels around each, from c - n // 2 on, or of its aligned block of n; back: of those whose "
-             "window it is in" },
+      .doc = MANUAL("for each channel c the sum of n channels from c - n // 2 on; blocked: of its aligned block of "
+             "n; back: of the channels whose window contains c") },
     { .name = "map_norm", .flags = OP_HIDDEN | OP_HEAVY, .solvers = SOLVERS_NORM, .params = "x, " NORM_ATTRS, .nout = 1, .infer = norm_infer, .size = same_size,
-      .eval = norm_eval, .grad = norm_grad, .doc = "x / (k + alpha * channel_sum(x * x)) ** beta" },
+      .eval = norm_eval, .grad = norm_grad, .doc = MANUAL("x / (k + alpha * channel_sum(x * x)) ** beta") },
     { .name = "map_norm_grad", .flags = OP_HIDDEN | OP_HEAVY, .solvers = SOLVERS_NORM, .params = "x, g, " NORM_ATTRS, .nout = 1, .infer = norm_infer, .size = same_size,
-      .eval = norm_eval, .grad = grad_grad, .doc = "the gradient of map_norm(x) by x, given that by its result" },
+      .eval = norm_eval, .grad = grad_grad, .doc = MANUAL("the gradient of map_norm(x) with respect to x, from the gradient of its result") },
 };
 const int mc_nops_norm = (int)NELEM(mc_ops_norm);

@@ -65,9 +65,10 @@ static mc_node *with_rank_of(mc_node *v, mc_node *x, const struct over *o)
     }
     return v->type.rank == kept
                ? shuffled(v, rank, o->order)
-               : mc_node_fail(x->graph, MC_ESHAPE,
-                              "a parameter of rank %d for x of rank %d, averaged over %d axes", v->type.rank,
-                              rank, o->attr.n);
+               : mc_node_fail(
+                     x->graph, MC_ESHAPE,
+                     "a parameter has rank %d, which does not fit x of rank %d averaged over %d axes",
+                     v->type.rank, rank, o->attr.n);
 }
 
 /* The new average, with the rank of the given one. */
@@ -182,14 +183,14 @@ static mc_node *build_softmax(mc_graph *g, int nin, mc_node *const *in, const st
         row++;
     }
     if (row == NELEM(softmaxes) || (!channel && strcmp(attr[MODE].text, "instance") != 0)) {
-        return mc_node_fail(
-            g, MC_EARG,
-            "dnn_softmax: mode is channel or instance, algo is fast, accurate or log, not '%s' and '%s'",
-            attr[MODE].text, attr[ALGO].text);
+        return mc_node_fail(g, MC_EARG,
+                            "dnn_softmax: mode must be channel or instance, and algo fast, accurate or log, "
+                            "not '%s' and '%s'",
+                            attr[MODE].text, attr[ALGO].text);
     }
     if (rank < 2 || b < 0 || c < 0) {
         return mc_node_fail(g, MC_ESHAPE,
-                            "dnn_softmax: layout '%s' is not that of %d axes with a batch and channels",
+                            "dnn_softmax: layout '%s' must name %d axes, with b and c among them",
                             attr[LAYOUT].text, rank);
     }
     for (int i = 0; i < rank; i++) {
@@ -214,14 +215,14 @@ const struct mc_op mc_ops_norm_batch[] = {
       .params = "x, gamma, beta, running_mean=None, running_var=None, axes=per-activation:border, epsilon=0.0001:real, "
                 "running_average_factor=0.1:real",
       .nout = 5, .build = build_train,
-      .doc = "normalised x, mean, 1/std, new running mean, new running variance; averaged over the batch ('per-activation'), all "
-             "but the channels ('spatial') or a list of axes; parameters have x's rank, or the axes only that stay" },
+      .doc = MANUAL("normalised x, mean, 1/std, new running mean, new running variance; averaged over the batch ('per-activation'), all "
+             "but the channels ('spatial') or a list of axes; parameters have the rank of x, or only the axes that are not averaged") },
     { .name = "batch_normalization_test", .params = "x, gamma, beta, mean, var, axes=None:border, epsilon=0.0001:real", .nout = 1,
-      .build = build_test, .doc = "x normalised by running statistics; with axes, parameters may have the axes only that stay" },
+      .build = build_test, .doc = MANUAL("x normalised by running statistics; if axes is given, parameters may have only the axes that are not averaged") },
     { .name = "dnn_softmax", .params = "x, " SOFTMAX, .nout = 1, .build = build_softmax,
-      .doc = "softmax over the channels of each place (mode='channel') or over all of an image (mode='instance'); algo is "
-             "accurate, log, or fast, which overflows" },
+      .doc = MANUAL("softmax over the channels at each position (mode='channel') or over a whole image "
+             "(mode='instance'); algo: accurate, log, or fast, which can overflow") },
     { .name = "dnn_softmax_grad", .params = "dy, sm, " SOFTMAX, .nout = 1, .build = build_softmax,
-      .doc = "the gradient of dnn_softmax, from that by its result and the result itself" },
+      .doc = MANUAL("the gradient of dnn_softmax, from the gradient of its result and the result itself") },
 };
 const int mc_nops_norm_batch = (int)NELEM(mc_ops_norm_batch);

@@ -178,10 +178,10 @@ static mc_node *build_pad(mc_graph *g, int nin, mc_node *const *in, const struct
 }
 
 const struct mc_op mc_ops_pad[] = {
-    { .name = "pad",
+    BUILT({ .name = "pad",
       .params = "x, pad_width:border, mode=constant:text, constant_values=0:real, end_values=0:real, stat_length=None:border, reflect_type=even:text",
-      .nout = 1, .build = build_pad, .example = "x = [1., 2, 3]; pad(x, 2, mode='reflect')",
-      .doc = "x with elements around it: pad_width is a number, a pair for front and back, or a pair for each axis; mode: constant, empty (zeros), "
-             "edge, wrap, symmetric, reflect, maximum, minimum, mean, median, linear_ramp" },
+      .nout = 1, .build = build_pad, .example = MANUAL("x = [1., 2, 3]; pad(x, 2, mode='reflect')"),
+      .doc = MANUAL("x with elements around it: pad_width is a number, a pair for front and back, or a pair for each axis; mode: constant, empty (zeros), "
+             "edge, wrap, symmetric, reflect, maximum, minimum, mean, median, linear_ramp") })
 };
 const int mc_nops_pad = (int)NELEM(mc_ops_pad);

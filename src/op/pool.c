@@ -20,7 +20,7 @@ static mc_status pool_infer(struct mc_infer *q)
     struct mc_pool_shape s = { .pass = POOL_FORWARD };
     TRY(mc_pool_type(q, 1, &q->in[0], &s, &q->out[0]));
     if ((s.mode == POOL_AVERAGE_INC || s.mode == POOL_AVERAGE_EXC) && !mc_is_float(q->in[0].dtype)) {
-        return mc_fail(MC_ETYPE, "%s: means are of floats, not %s", q->op->name,
+        return mc_fail(MC_ETYPE, "%s: averages need a float dtype, not %s", q->op->name,
                        mc_dtype_name(q->in[0].dtype));
     }
     return MC_OK;
@@ -48,7 +48,7 @@ mc_status mc_pool_fits(const struct mc_infer *q, const char *what, const struct 
     struct mc_str h = { 0 }, w = { 0 };
     mc_dims_text(&h, have->rank, have->dims);
     mc_dims_text(&w, want->rank, want->dims);
-    mc_status st = mc_fail(MC_ESHAPE, "%s: %s has shape %s, the windows make it %s", q->op->name, what,
+    mc_status st = mc_fail(MC_ESHAPE, "%s: %s has shape %s, but the windows give %s", q->op->name, what,
                            h.s ? h.s : "", w.s ? w.s : "");
     mc_str_free(&h);
     mc_str_free(&w);
@@ -61,10 +61,10 @@ static mc_status check_key(const struct mc_infer *q, const struct mc_pool_shape 
     if (s->key == POOL_KEY_NONE || !key) {
         return s->key == POOL_KEY_NONE && !key
                    ? MC_OK
-                   : mc_fail(MC_EARG, "%s: only mode 'max' takes marks or x", q->op->name);
+                   : mc_fail(MC_EARG, "%s: marks or x are allowed only with mode 'max'", q->op->name);
     }
     if (s->key == POOL_KEY_MARKS && key->dtype != MC_UINT8 && key->dtype != MC_INT32) {
-        return mc_fail(MC_ETYPE, "%s: marks are uint8 or int32", q->op->name);
+        return mc_fail(MC_ETYPE, "%s: marks must be uint8 or int32", q->op->name);
     }
     if (s->key == POOL_KEY_X && key->dtype != x->dtype) {
         return mc_fail(MC_ETYPE, "%s: x is %s, not %s", q->op->name, mc_dtype_name(key->dtype),
@@ -79,7 +79,8 @@ static mc_status spread_infer(struct mc_infer *q)
     struct mc_pool_shape s = { .pass = POOL_SPREAD };
     struct mc_type y, *x = &q->out[0];
     if (!mc_is_float(q->in[0].dtype)) {
-        return mc_fail(MC_ETYPE, "pool_spread: gradients are floats, not %s", mc_dtype_name(q->in[0].dtype));
+        return mc_fail(MC_ETYPE, "pool_spread: gradients must be floats, not %s",
+                       mc_dtype_name(q->in[0].dtype));
     }
     TRY(mc_shape_wanted(q, 1, q->in[0].dtype, x));
     TRY(mc_pool_type(q, 2, x, &s, &y));
@@ -229,25 +230,26 @@ static mc_node *build_pick(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_pool[] = {
     { .name = "pool", .flags = OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "x, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0xe, .build = build_pool,
       .infer = pool_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool(x, 2, axis=[2, 3])",
-      .doc = "windows of x as one number each: mode max, sum, average_inc_pad or average_exc_pad, over the last axes, or "
-             "those of axis, or the digits of layout ('c01b'); stride is ws unless given; ignore_border=False keeps "
-             "windows that the border cuts; start gives cuda-convnet's windows; of equal maxima the first gets the "
-             "gradient, with ties='all' each does" },
-    { .name = "pool_grad", .params = "x, g, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_grad,
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; g = [[[[1., 2], [3, 4]]]]; pool_grad(x, g, 2, axis=[2, 3])",
-      .doc = "the gradient of pool(x, ...) by x, given that by its result" },
-    { .name = "pool_pick", .params = "x, v, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_pick,
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; v = 10 * x; pool_pick(x, v, 2, axis=[2, 3])",
-      .doc = "v where the windows of x have their maxima: how pool(x, ...) changes when x changes by v" },
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool(x, 2, axis=[2, 3])"),
+      .doc = MANUAL("each window of x reduced to one number: mode max, sum, average_inc_pad or average_exc_pad; the "
+             "pooled axes are the last ones, those of axis, or the digits of layout ('c01b'); the stride is "
+             "ws by default; ignore_border=False keeps incomplete windows at the border; start selects "
+             "cuda-convnet's windows; of equal maxima the first receives the gradient, with ties='all' each "
+             "does") },
+    BUILT({ .name = "pool_grad", .params = "x, g, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_grad,
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; g = [[[[1., 2], [3, 4]]]]; pool_grad(x, g, 2, axis=[2, 3])"),
+      .doc = MANUAL("the gradient of pool(x, ...) with respect to x, from the gradient of its result") })
+    BUILT({ .name = "pool_pick", .params = "x, v, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_pick,
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; v = 10 * x; pool_pick(x, v, 2, axis=[2, 3])"),
+      .doc = MANUAL("v at the maximum of each window of x: the derivative of pool(x, ...) in the direction v") })
     { .name = "pool_max", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "x, ws, stride, pad, " POOL_ATTRS ", marks=uint8:dtype", .nout = 2,
       .shape_args = 0xe, .infer = max_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
-      .doc = "pool with mode max, and for each window the number of the cell it came from" },
+      .doc = MANUAL("pool with mode max, and the argmax mark of each window") },
     { .name = "pool_spread", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "g, shape, ws, stride, pad, key=None, " POOL_ATTRS, .nout = 1,
       .shape_args = 0x1e, .infer = spread_infer, .size = spread_size, .eval = node_eval, .grad = spread_grad,
-      .doc = "g back to the cells of its windows; key: marks, or x where ties share" },
+      .doc = MANUAL("g added to the cells of its windows; key: marks, or x if ties share the gradient") },
     { .name = "pool_gather", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "v, key, ws, stride, pad, " POOL_ATTRS, .nout = 1, .shape_args = 0x1c,
       .infer = gather_infer, .size = gather_size, .eval = node_eval, .grad = gather_grad,
-      .doc = "v at the cells that key marks; key: marks, or x where ties add up" },
+      .doc = MANUAL("v at the cells that key marks; key: marks, or x if ties add up") },
 };
 const int mc_nops_pool = (int)NELEM(mc_ops_pool);

@@ -9,7 +9,7 @@ static mc_status draw_infer(struct mc_infer *q)
     TRY(mc_pool_type(q, 2, &q->in[0], &s, &q->out[0]));
     q->out[0].dtype = MC_INT64;
     if (!mc_is_float(q->in[0].dtype) || !mc_is_float(q->in[1].dtype)) {
-        return mc_fail(MC_ETYPE, "pool_draw: draws among floats by floats");
+        return mc_fail(MC_ETYPE, "pool_draw: x and u must be floats");
     }
     return mc_pool_fits(q, "the array of random numbers", &q->in[1], &q->out[0]);
 }
@@ -99,6 +99,6 @@ static mc_node *build_draw(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_pool_draw[] = {
     { .name = "pool_draw", .flags = OP_HIDDEN, .params = "x, u, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0x1c,
       .build = build_draw, .infer = draw_infer, .size = draw_size, .eval = draw_eval, .disconnected = 0x1f,
-      .doc = "a cell of each window of x, drawn in proportion to its elements by uniform u: its flat index" },
+      .doc = MANUAL("the flat index of a cell of each window of x, drawn with probability in proportion to its element, by uniform numbers u") },
 };
 const int mc_nops_pool_draw = (int)NELEM(mc_ops_pool_draw);

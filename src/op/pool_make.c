@@ -18,25 +18,26 @@ static mc_status axes_of_layout(const char *layout, int rank, int64_t axis[3], i
 {
     *n = 0;
     if ((int)strlen(layout) != rank) {
-        return mc_fail(MC_ESHAPE, "layout '%s' is not that of %d axes", layout, rank);
+        return mc_fail(MC_ESHAPE, "layout '%s' must have %d axes", layout, rank);
     }
     for (int i = 0; i < rank; i++) {
         if (layout[i] >= '0' && layout[i] <= '9') {
             if (*n == 3 || layout[i] != '0' + *n) {
-                return mc_fail(MC_EARG, "layout '%s': the pooled axes are the digits 0, 1, 2, in this order",
+                return mc_fail(MC_EARG,
+                               "layout '%s': the pooled axes must be the digits 0, 1, 2, in this order",
                                layout);
             }
             axis[(*n)++] = i;
         }
     }
-    return *n ? MC_OK : mc_fail(MC_EARG, "layout '%s' names no axis 0 to pool", layout);
+    return *n ? MC_OK : mc_fail(MC_EARG, "layout '%s' has no axis 0 to pool", layout);
 }
 
 static mc_status axes_of(const struct mc_pool_how *how, const mc_node *ws, int rank, int64_t axis[3], int *n)
 {
     const struct mc_attr *given = how->axis;
     if (given && how->layout) {
-        return mc_fail(MC_EARG, "both axis and layout are given");
+        return mc_fail(MC_EARG, "both axis and layout are given; give only one of them");
     }
     if (how->layout) {
         return axes_of_layout(how->layout, rank, axis, n);
@@ -44,7 +45,7 @@ static mc_status axes_of(const struct mc_pool_how *how, const mc_node *ws, int r
     int64_t count = given ? given->n : how->nd ? how->nd : ws->type.rank == 1 ? ws->type.dims[0] : -1;
     if (count < 1 || count > 3) {
         return mc_fail(MC_ESHAPE,
-                       count < 0 ? "which axes? ws does not say how many; give axis or layout"
+                       count < 0 ? "the number of pooled axes does not follow from ws; give axis or layout"
                                  : "1 to 3 axes can be pooled, not %lld",
                        (long long)count);
     }
@@ -57,7 +58,7 @@ static mc_status axes_of(const struct mc_pool_how *how, const mc_node *ws, int r
         TRY(mc_axis_check("pool", given ? given->ints[i] : i - *n, rank, &k));
         axis[i] = k;
         if (i && axis[i] <= axis[i - 1]) {
-            return mc_fail(MC_EARG, "axes must rise");
+            return mc_fail(MC_EARG, "axes must be ascending");
         }
     }
     return MC_OK;

@@ -13,7 +13,7 @@ static mc_node *build_dnn_pool(mc_graph *g, int nin, mc_node *const *in, const s
     struct mc_pool_how how = { .mode = attr[0].text, .ties = attr[1].text, .nd = rank - 2 };
     mc_node *one = mc_node_int(g, 1);
     if (rank != 4 && rank != 5) {
-        return mc_node_fail(g, MC_ESHAPE, "dnn_pool: images have rank 4 or 5, not %d", rank);
+        return mc_node_fail(g, MC_ESHAPE, "dnn_pool: images must have rank 4 or 5, not %d", rank);
     }
     return mc_pool_make(in[0], (mc_node *[]){ in[1], nin > 2 && in[2] ? in[2] : one, nin > 3 ? in[3] : NULL },
                         &how);
@@ -50,9 +50,10 @@ static mc_node *shared_level(mc_node *x, int64_t n, const char *mode)
     mc_graph *g = x->graph;
     const char *one = strcmp(mode, "max") == 0 ? "max" : strcmp(mode, "sum") == 0 ? "sum" : "mean";
     if (n > MOST_BANDS) {
-        return mc_node_fail(g, MC_EARG,
-                            "spatial_pyramid_pool: a level of %lld windows that may overlap, more than %d",
-                            (long long)n, MOST_BANDS);
+        return mc_node_fail(
+            g, MC_EARG,
+            "spatial_pyramid_pool: a level has %lld windows that may overlap; at most %d are supported",
+            (long long)n, MOST_BANDS);
     }
     mc_node *rows = bands(x, 2, n, one), *y = mc_is_error(rows) ? rows : bands(rows, 3, n, one);
     struct mc_bind b[2] = { { "y", y, NULL }, { "k", mc_node_int(g, n * n), NULL } };
@@ -99,16 +100,18 @@ static mc_node *build_pyramid(mc_graph *g, int nin, mc_node *const *in, const st
     (void)nin;
     if (!shared && strcmp(attr[2].text, "fast") != 0) {
         return mc_node_fail(g, MC_EARG,
-                            "spatial_pyramid_pool: there is no implementation '%s'; fast or kaiming",
+                            "spatial_pyramid_pool: unknown implementation '%s'; expected fast or kaiming",
                             attr[2].text);
     }
     if (in[0]->type.rank != 4 || count < 1 || count > (int)NELEM(part)) {
-        return mc_node_fail(g, MC_ESHAPE, "spatial_pyramid_pool: images have rank 4, and 1 to %d levels",
+        return mc_node_fail(g, MC_ESHAPE,
+                            "spatial_pyramid_pool: expected images of rank 4 and 1 to %d levels",
                             (int)NELEM(part));
     }
     for (int i = 0; i < count; i++) {
         if (n[i] < 1 || n[i] > INT16_MAX) {
-            return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: a level of %lld windows", (long long)n[i]);
+            return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: a level of %lld windows is not possible",
+                                (long long)n[i]);
         }
         part[i] = (shared ? shared_level : level)(in[0], n[i], attr[1].text);
         if (mc_is_error(part[i])) {
@@ -129,11 +132,11 @@ static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const st
     const int rank = x->type.rank;
     (void)nin;
     if (!repeats && strcmp(mode, "dilate") != 0) {
-        return mc_node_fail(g, MC_EARG, "upscale: there is no mode '%s'; repeat or dilate", mode);
+        return mc_node_fail(g, MC_EARG, "upscale: unknown mode '%s'; expected repeat or dilate", mode);
     }
     if (k < 1 || k > INT16_MAX || nd < 1 || nd > 3 || nd > rank) {
-        return mc_node_fail(g, MC_ESHAPE, "upscale: factor %lld over %lld axes of rank %d", (long long)k,
-                            (long long)nd, rank);
+        return mc_node_fail(g, MC_ESHAPE, "upscale: factor %lld over %lld axes is not possible for rank %d",
+                            (long long)k, (long long)nd, rank);
     }
     x = mc_cast_to(x, mc_dtype_to_float(x->type.dtype));
     for (int i = 0; i < rank; i++) {
@@ -171,66 +174,69 @@ static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const st
 const struct mc_op mc_ops_pool_names[] = {
     { .name = "pool_2d", .params = THEANO, .nout = 1,
       FORMULA("pool(x, ws, stride, pad, axis=[-2, -1], mode=mode, ignore_border=ignore_border, ties=ties)"),
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool_2d(x, 2)",
-      .doc = "pool over the last two axes; windows that the border cuts are kept unless ignore_border" },
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool_2d(x, 2)"),
+      .doc = MANUAL("pool over the last two axes; incomplete windows at the border are kept unless ignore_border is True") },
     { .name = "pool_3d", .params = THEANO, .nout = 1,
       FORMULA("pool(x, ws, stride, pad, axis=[-3, -2, -1], mode=mode, ignore_border=ignore_border, ties=ties)"),
-      .doc = "pool over the last three axes; windows that the border cuts are kept unless ignore_border" },
+      .doc = MANUAL("pool over the last three axes; incomplete windows at the border are kept unless ignore_border is True") },
     { .name = "max_pool_2d", .params = "x, ds, st=None, padding=None, ignore_border=False:bool, ties=first:text", .nout = 1,
       FORMULA("pool(x, ds, st, padding, axis=[-2, -1], ignore_border=ignore_border, ties=ties)"),
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; max_pool_2d(x, 2)",
-      .doc = "pool_2d by its old names" },
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; max_pool_2d(x, 2)"),
+      .doc = MANUAL("pool_2d with its old argument names") },
     { .name = "max_pool_2d_same_size", .params = "x, ws, ties=all:text", .nout = 1,
       FORMULA("pool_grad(x, pool(x, ws, axis=[-2, -1], ties=ties), ws, axis=[-2, -1], ties=ties)"),
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; max_pool_2d_same_size(x, 2)",
-      .doc = "x where it is the maximum of its window, else 0: of equal maxima all stay, with ties='first' the first" },
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; max_pool_2d_same_size(x, 2)"),
+      .doc = MANUAL("x where it is the maximum of its window, else 0; of equal maxima all are kept, with ties='first' only the first") },
     { .name = "dnn_pool", .params = "x, ws, stride=None, pad=None, mode=max:text, ties=first:text", .nout = 1, .build = build_dnn_pool,
-      .doc = "pool over the two or three axes behind batch and channels, as cuDNN does: stride is 1 unless given, cut "
-             "windows are left out" },
+      .doc = MANUAL("pool over the two or three axes after batch and channels, as cuDNN does: the stride is 1 by "
+             "default, incomplete windows are left out") },
     { .name = "max_pool", .params = "x, " CUDA, .nout = 1, FORMULA("pool(x, ds, stride, " OF_CUDA ")"),
-      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; max_pool(x, ds=2)",
-      .doc = "cuda-convnet's pooling of c01b images: windows of ds begin at start and hang over the end; stride is ds "
-             "unless given, outputs is not used, strict brings its limits back" },
+      .example = MANUAL("x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; max_pool(x, ds=2)"),
+      .doc = MANUAL("cuda-convnet's pooling of c01b images: windows of size ds begin at start and may extend past "
+             "the end; the stride is ds by default; outputs is not used; strict: shapes beyond the limits of "
+             "cuda-convnet's kernels are errors") },
     { .name = "max_pool_grad", .params = "x, g, " CUDA, .nout = 1, FORMULA("pool_grad(x, g, ds, stride, " OF_CUDA ")"),
-      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; g = [[[[1.], [2]], [[3], [4]]]]; max_pool_grad(x, g, ds=2)",
-      .doc = "the gradient of max_pool(x) by x, given that by its result" },
+      .example = MANUAL("x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; g = [[[[1.], [2]], [[3], [4]]]]; max_pool_grad(x, g, ds=2)"),
+      .doc = MANUAL("the gradient of max_pool(x) with respect to x, from the gradient of its result") },
     { .name = "max_pool_rop", .params = "x, v, " CUDA, .nout = 1, FORMULA("pool_pick(x, v, ds, stride, " OF_CUDA ")"),
-      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; v = 10 * x; max_pool_rop(x, v, ds=2)",
-      .doc = "how max_pool(x) changes when x changes by v" },
+      .example = MANUAL("x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; v = 10 * x; max_pool_rop(x, v, ds=2)"),
+      .doc = MANUAL("the derivative of max_pool(x) in the direction v") },
     { .name = "max_pool_c01b", .params = "x, pool_shape:ints, pool_stride=None:ints, ties=first:text", .nout = 1,
       FORMULA("pool(x, pool_shape, pool_stride, start=0, layout='c01b', ties=ties)"),
-      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; max_pool_c01b(x, [2, 2])",
-      .doc = "max_pool with windows and strides for each axis" },
+      .example = MANUAL("x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; max_pool_c01b(x, [2, 2])"),
+      .doc = MANUAL("max_pool with windows and strides for each axis") },
     { .name = "prob_max_pool", .params = "z, t=None, ds:int", .nout = 2,
       FORMULA("b = default(t, 0); n = consider_constant(maximum(pool(z, ds, ds, start=0, layout='c01b'), -b)); "
               "e = exp(z - pool_grad(z, n, ds, ds, mode='sum', start=0, layout='c01b')); off = exp(-b - n); "
               "d = pool(e, ds, ds, mode='sum', start=0, layout='c01b') + off; "
               "[1 - off / d, e / pool_grad(z, d, ds, ds, mode='sum', start=0, layout='c01b')]"),
-      .doc = "probabilistic max pooling of c01b images z with top-down input t: of each window of ds by ds at most one cell is "
-             "on; the probability that one is, and that each is" },
+      .doc = MANUAL("probabilistic max pooling of c01b images z with top-down input t: in each window of ds by ds at "
+             "most one cell is on; the results are the probability that any cell of a window is on, and that "
+             "of each cell") },
     { .name = "weighted_max_pool", .params = "x, " CUDA, .nout = 1,
       FORMULA("s = pool(x, ds, stride, mode='sum', " OF_CUDA "); none = eq(s, 0); "
               "where(none, 0, pool(x * x, ds, stride, mode='sum', " OF_CUDA ") / where(none, 1, s))"),
-      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; weighted_max_pool(x, ds=2)",
-      .doc = "the mean of each window's elements weighted by themselves, 0 where their sum is: what stochastic_max_pool "
-             "draws on average" },
+      .example = MANUAL("x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; weighted_max_pool(x, ds=2)"),
+      .doc = MANUAL("the mean of each window weighted by its own elements, 0 where their sum is 0: the expected "
+             "value of stochastic_max_pool") },
     { .name = "stochastic_max_pool", .flags = OP_RANDOM, .params = "rng, x, " CUDA ", stream=-1:int", .nout = 1,
       FORMULA("s = pool(x, ds, stride, mode='sum', " OF_CUDA "); u = random_uniform(rng, s.shape, stream=stream, dtype=x.dtype); "
               "where(s > 0, ravel(x)[pool_draw(x, u, ds, stride, " OF_CUDA ")], 0)"),
-      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; stochastic_max_pool(rng, x, ds=2)",
-      .doc = "an element of each window of x, not negative, drawn in proportion to the elements; 0 where all are 0; the gradient goes to "
-             "the cell that was drawn" },
+      .example = MANUAL("x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; stochastic_max_pool(rng, x, ds=2)"),
+      .doc = MANUAL("an element of each window of x, which must not be negative, drawn with probability in "
+             "proportion to its value; 0 where all are 0; the gradient goes to the drawn cell") },
     { .name = "global_pool", .params = "x, mode=average_inc_pad:text", .nout = 1,
       FORMULA("y = flatten(x, ndim=3); pool(y, size(y, 2), axis=2, mode=mode)[:, :, 0]"),
-      .doc = "each channel of x as one number: all axes behind batch and channels in one window" },
+      .doc = MANUAL("each channel of x reduced to one number: one window over all axes after batch and channels") },
     { .name = "spatial_pyramid_pool", .params = "x, pool_dims=None:ints, mode=max:text, implementation=fast:text", .nout = 1,
       .build = build_pyramid,
-      .doc = "(batch, channels, all windows) of levels of 4 by 4, 2 by 2 and 1 window, or those of pool_dims, whatever the "
-             "size of the image; implementation='kaiming': neighbours share a cell where the size is no multiple, and images may "
-             "have fewer cells than windows" },
+      .doc = MANUAL("pooling over levels of 4 by 4, 2 by 2 and 1 by 1 windows, or those of pool_dims, for images of "
+             "any size; the result has the axes batch, channels, windows of all levels; "
+             "implementation='kaiming': neighbouring windows share a cell where the size is not a multiple, "
+             "and images may have fewer cells than windows") },
     { .name = "upscale", .params = "x, factor:int, mode=repeat:text, nd=2:int", .nout = 1, .build = build_upscale,
-      .doc = "the last nd axes factor times as long: elements repeated, or with mode='dilate' zeros between them" },
-    { .name = "bc01_to_c01b", .params = "x", .nout = 1, FORMULA("dimshuffle(x, [1, 2, 3, 0])"), .doc = "images with the batch in front as cuda-convnet has them" },
-    { .name = "c01b_to_bc01", .params = "x", .nout = 1, FORMULA("dimshuffle(x, [3, 0, 1, 2])"), .doc = "cuda-convnet's images with the batch in front" },
+      .doc = MANUAL("x with its last nd axes enlarged factor times: elements are repeated, or with mode='dilate' separated by zeros") },
+    { .name = "bc01_to_c01b", .params = "x", .nout = 1, FORMULA("dimshuffle(x, [1, 2, 3, 0])"), .doc = MANUAL("images in the layout bc01, brought to the layout c01b of cuda-convnet") },
+    { .name = "c01b_to_bc01", .params = "x", .nout = 1, FORMULA("dimshuffle(x, [3, 0, 1, 2])"), .doc = MANUAL("images in the layout c01b of cuda-convnet, brought to the layout bc01") },
 };
 const int mc_nops_pool_names = (int)NELEM(mc_ops_pool_names);

@@ -63,7 +63,7 @@ static mc_status word_of(const char *op, const char *what, const char *word, con
         }
     }
     const char *near = mc_near_miss(word ? word : "", list, n);
-    return mc_fail(MC_EARG, "%s: there is no %s '%s'%s%s%s", op, what, word ? word : "",
+    return mc_fail(MC_EARG, "%s: unknown %s '%s'%s%s%s", op, what, word ? word : "",
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -72,7 +72,7 @@ static mc_status read_words(const struct mc_infer *q, struct mc_pool_shape *s)
     static const char *const ties[] = { "first", "all" };
     int mode = 0, all = 0;
     TRY(word_of(q->op->name, "mode", q->attr[POOL_MODE].text, modes, NELEM(modes), &mode));
-    TRY(word_of(q->op->name, "way to break ties", q->attr[POOL_TIES].text, ties, NELEM(ties), &all));
+    TRY(word_of(q->op->name, "value of ties", q->attr[POOL_TIES].text, ties, NELEM(ties), &all));
     s->mode = (enum mc_pool_mode)mode;
     s->key = s->mode != POOL_MAX ? POOL_KEY_NONE : all ? POOL_KEY_X : POOL_KEY_MARKS;
     return MC_OK;
@@ -129,7 +129,7 @@ static mc_status solve_slot(const struct mc_infer *q, enum border border, int k,
     if (i == 0 && s->out[slot] > 0) {
         return mc_fail(
             MC_ESHAPE,
-            "%s: axis %d has size 0, yet %s = %lld windows, with window %lld, stride %lld, pad %lld", op,
+            "%s: axis %d has size 0, but %s = %lld windows, with window %lld, stride %lld, pad %lld", op,
             axis, borders[border].says, (long long)s->out[slot], (long long)w, (long long)st, (long long)p);
     }
     return MC_OK;
@@ -150,7 +150,7 @@ static mc_status strict(const struct mc_infer *q, const struct mc_pool_shape *s)
             (long long)st[2]);
     }
     if (s->pass == POOL_SPREAD && s->dims[0] >= 0 && s->dims[0] % 16 != 0) {
-        return mc_fail(MC_ESHAPE, "%s: strict: %lld channels are no multiple of 16", q->op->name,
+        return mc_fail(MC_ESHAPE, "%s: strict: %lld channels are not a multiple of 16", q->op->name,
                        (long long)s->dims[0]);
     }
     return MC_OK;
@@ -202,14 +202,15 @@ mc_status mc_pool_solve(const struct mc_infer *q, int first, const struct mc_typ
         const int slot = 3 - axis->n + k;
         int64_t *const number[POOL_NVECTOR] = { &s->w[slot], &s->stride[slot], &s->pad[slot] };
         if (axis->ints[k] < 0 || axis->ints[k] >= x->rank || (k && axis->ints[k] <= axis->ints[k - 1])) {
-            return mc_fail(MC_ESHAPE, "%s: axes must rise and lie within rank %d", q->op->name, x->rank);
+            return mc_fail(MC_ESHAPE, "%s: axes must be ascending and less than the rank, %d", q->op->name,
+                           x->rank);
         }
         s->axis[slot] = (int)axis->ints[k];
         s->in[slot] = x->dims[s->axis[slot]];
         for (int v = 0; v < POOL_NVECTOR; v++) {
             const struct mc_type *t = &q->in[first + v];
             if (t->rank != 1 || !mc_is_int(t->dtype) || (t->dims[0] >= 0 && t->dims[0] != axis->n)) {
-                return mc_fail(MC_ESHAPE, "%s: window, stride and pad are vectors of %d integers",
+                return mc_fail(MC_ESHAPE, "%s: window, stride and pad must be vectors of %d integers",
                                q->op->name, axis->n);
             }
             *number[v] = -1;
@@ -285,7 +286,7 @@ mc_status mc_pool_shape_of(const mc_node *n, const struct mc_type *in, const mc_
     const mc_array *known[8] = { 0 };
     size_t row = row_of(n);
     if (row == NELEM(nodes) || n->nin > (int)NELEM(known)) {
-        return mc_fail(MC_EARG, "%s does not pool", n->op->name);
+        return mc_fail(MC_EARG, "%s is not a pooling op", n->op->name);
     }
     for (int i = 0; i < n->nin; i++) {
         known[i] = value && value[i] ? value[i] : n->in[i]->value;

@@ -228,25 +228,25 @@ static mc_node *build_choose(mc_graph *g, int nin, mc_node *const *in, const str
 
 const struct mc_op mc_ops_position[] = {
     { .name = "searchsorted", .params = "a, v, side=left:text", .nout = 1, .infer = search_infer, .size = search_size, .eval = search_eval,
-      .build = build_search, .disconnected = 3, .example = "a = [1., 2, 2, 5]; v = [2., 6, 0]; searchsorted(a, v)",
-      .doc = "where the elements of v can be put into a, a vector in rising order: before elements that are equal, or with side='right' behind them" },
-    { .name = "digitize", .params = "x, bins", .nout = 1, .formula = "searchsorted(bins, x, side='right')", .example = "x = [0.5, 2, 9]; bins = [1., 2, 4]; digitize(x, bins)",
-      .doc = "the bin of each element of x, bins being a vector of edges in rising order" },
-    { .name = "bincount", .params = "x, weights=None, minlength=0:int", .nout = 1,
+      .build = build_search, .disconnected = 3, .example = MANUAL("a = [1., 2, 2, 5]; v = [2., 6, 0]; searchsorted(a, v)"),
+      .doc = MANUAL("where the elements of v can be put into a, a vector in rising order: before elements that are equal, or with side='right' behind them") },
+    BUILT({ .name = "digitize", .params = "x, bins", .nout = 1, .formula = "searchsorted(bins, x, side='right')", .example = MANUAL("x = [0.5, 2, 9]; bins = [1., 2, 4]; digitize(x, bins)"),
+      .doc = MANUAL("the bin of each element of x, bins being a vector of edges in rising order") })
+    BUILT({ .name = "bincount", .params = "x, weights=None, minlength=0:int", .nout = 1,
       .formula = "i = cast(ravel(x) | 0, int64); n = maximum(sup(i) + 1, minlength); w = alloc(default(weights, 1i64), i.shape); "
                  "inc_subtensor(alloc(cast(0, w.dtype), [n])[check_index(i, n)], w)",
-      .example = "x = [1, 3, 1]; bincount(x)",
-      .doc = "how often each of 0, 1, 2, ... occurs in x, integers that are not negative; with weights, their sums" },
-    { .name = "histogram", .params = "x, bins=None, range=None, weights=None, density=False:bool", .nout = 1, .build = build_histogram,
-      .example = "x = [1., 2, 2, 4]; bins = 3; histogram(x, bins)",
-      .doc = "how many elements of x fall into each bin, or their weights, and the edges of the bins: bins is their count, 10 if not given, between the two "
-             "numbers of range or the extremes of x, or the edges; the last bin has its right edge" },
-    { .name = "unravel_index", .params = "i, shape", .nout = 1, .build = build_unravel, .example = "i = [5, 2]; shape = [2, 3]; unravel_index(i, shape)",
-      .doc = "indices into the elements of a shape as an index for each axis" },
-    { .name = "ravel_multi_index", .params = "shape, *index, mode=raise:text", .nout = 1, .build = build_ravel_index,
-      .example = "shape = [2, 3]; i = [1, 0]; j = [2, 2]; ravel_multi_index(shape, i, j)",
-      .doc = "an index for each axis as one index into the elements of a shape; one outside is an error, or wraps or is clipped" },
-    { .name = "choose", .params = "i, *xs, mode=raise:text", .nout = 1, .build = build_choose, .example = "i = [1, 0]; choose(i, [[1., 2], [3., 4]])",
-      .doc = "element by element that of the i-th tensor; an index outside is an error, or wraps or is clipped" },
+      .example = MANUAL("x = [1, 3, 1]; bincount(x)"),
+      .doc = MANUAL("how often each of 0, 1, 2, ... occurs in x, integers that are not negative; with weights, their sums") })
+    BUILT({ .name = "histogram", .params = "x, bins=None, range=None, weights=None, density=False:bool", .nout = 1, .build = build_histogram,
+      .example = MANUAL("x = [1., 2, 2, 4]; bins = 3; histogram(x, bins)"),
+      .doc = MANUAL("how many elements of x fall into each bin, or their weights, and the edges of the bins: bins is their count, 10 if not given, between the two "
+             "numbers of range or the extremes of x, or the edges; the last bin has its right edge") })
+    BUILT({ .name = "unravel_index", .params = "i, shape", .nout = 1, .build = build_unravel, .example = MANUAL("i = [5, 2]; shape = [2, 3]; unravel_index(i, shape)"),
+      .doc = MANUAL("indices into the elements of a shape as an index for each axis") })
+    BUILT({ .name = "ravel_multi_index", .params = "shape, *index, mode=raise:text", .nout = 1, .build = build_ravel_index,
+      .example = MANUAL("shape = [2, 3]; i = [1, 0]; j = [2, 2]; ravel_multi_index(shape, i, j)"),
+      .doc = MANUAL("an index for each axis as one index into the elements of a shape; one outside is an error, or wraps or is clipped") })
+    BUILT({ .name = "choose", .params = "i, *xs, mode=raise:text", .nout = 1, .build = build_choose, .example = MANUAL("i = [1, 0]; choose(i, [[1., 2], [3., 4]])"),
+      .doc = MANUAL("element by element that of the i-th tensor; an index outside is an error, or wraps or is clipped") })
 };
 const int mc_nops_position = (int)NELEM(mc_ops_position);

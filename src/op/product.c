@@ -12,14 +12,15 @@ static mc_status matrices(struct mc_infer *q, int batch)
     const struct mc_type *a = &q->in[0], *b = &q->in[1];
     int64_t k = a->dims[batch + 1], l = b->dims[batch];
     if (a->rank != batch + 2 || b->rank != batch + 2) {
-        return mc_fail(MC_ESHAPE, "%s: ranks %d and %d", q->op->name, a->rank, b->rank);
+        return mc_fail(MC_ESHAPE, "%s: operands of ranks %d and %d do not fit", q->op->name, a->rank,
+                       b->rank);
     }
     int64_t many = !batch || b->dims[0] == 1           ? a->dims[0]
                    : a->dims[0] == 1 || a->dims[0] < 0 ? b->dims[0]
                                                        : a->dims[0];
     if (batch && a->dims[0] >= 0 && b->dims[0] >= 0 && a->dims[0] != b->dims[0] && a->dims[0] != 1 &&
         b->dims[0] != 1) {
-        return mc_fail(MC_ESHAPE, "%s: %lld and %lld products", q->op->name, (long long)a->dims[0],
+        return mc_fail(MC_ESHAPE, "%s: batch sizes %lld and %lld differ", q->op->name, (long long)a->dims[0],
                        (long long)b->dims[0]);
     }
     if (k >= 0 && l >= 0 && k != l) {
@@ -54,7 +55,8 @@ mc_status mc_product_fits(const mc_node *n, int64_t a, int64_t b)
 {
     bool fits = a == b || (a == 1 && n->in[0]->type.dims[0] == 1) || (b == 1 && n->in[1]->type.dims[0] == 1);
     return fits ? MC_OK
-                : mc_fail(MC_ESHAPE, "%s: %lld and %lld products; only a size known to be 1 broadcasts",
+                : mc_fail(MC_ESHAPE,
+                          "%s: batch sizes %lld and %lld differ; only a size known to be 1 broadcasts",
                           n->op->name, (long long)a, (long long)b);
 }
 
@@ -448,7 +450,8 @@ static mc_node *build_matmul(mc_graph *g, int nin, mc_node *const *in, const str
     (void)attr;
     mc_node *x[2];
     if (in[0]->type.rank == 0 || in[1]->type.rank == 0) {
-        return mc_node_fail(g, MC_ESHAPE, "matmul: a number is no matrix; multiply by it with *");
+        return mc_node_fail(g, MC_ESHAPE,
+                            "matmul: expected a matrix, got a scalar; multiply by a scalar with *");
     }
     if (!meet(in, x)) {
         return g->error;
@@ -480,7 +483,7 @@ static mc_node *build_batched(mc_graph *g, int nin, mc_node *const *in, const st
     mc_node *x[2];
     int ra = in[0]->type.rank, rb = in[1]->type.rank;
     if (ra == 0 || rb == 0) {
-        return mc_node_fail(g, MC_ESHAPE, "batched_dot: a number has no batch axis");
+        return mc_node_fail(g, MC_ESHAPE, "batched_dot: expected a batch axis, got a scalar");
     }
     if (!meet(in, x)) {
         return g->error;
@@ -511,14 +514,14 @@ static mc_node *tensordot(mc_graph *g, const char *op, int batch, mc_node *const
     int64_t axis[2][MC_MAX_RANK];
     int n = attr[1].none ? (int)mc_attr_int(&attr[0]) : attr[0].n;
     if (attr[1].none && attr[0].n != 1) {
-        return mc_node_fail(g, MC_EARG, "%s: axes is a count, or else axes_b has to pair with it", op);
+        return mc_node_fail(g, MC_EARG, "tensordot: axes must be a count unless axes_b is given");
     }
     if (!attr[1].none && attr[1].n != n) {
-        return mc_node_fail(g, MC_EARG, "%s: %d axes are paired with %d", op, n, attr[1].n);
+        return mc_node_fail(g, MC_EARG, "tensordot: axes has %d entries, but axes_b has %d", n, attr[1].n);
     }
-    if (n < 0 || n + batch > in[0]->type.rank || n + batch > in[1]->type.rank) {
-        return mc_node_fail(g, MC_ESHAPE, "%s: %d axes of ranks %d and %d", op, n, in[0]->type.rank,
-                            in[1]->type.rank);
+    if (n < 0 || n > in[0]->type.rank || n > in[1]->type.rank) {
+        return mc_node_fail(g, MC_ESHAPE, "tensordot: cannot sum over %d axes of ranks %d and %d", n,
+                            in[0]->type.rank, in[1]->type.rank);
     }
     if (!meet(in, x)) {
         return g->error;
@@ -559,32 +562,32 @@ static mc_node *build_batched_tensordot(mc_graph *g, int nin, mc_node *const *in
 const struct mc_op mc_ops_product[] = {
     { .name = "dot", .flags = OP_HEAVY | OP_MATMUL | OP_BLOCKS, .solvers = SOLVERS_GEMM, .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
       .dx = { "dot(g, b.T)", "dot(a.T, g)" }, .build = build_dot,
-      .example = "a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; dot(a, b)",
-      .doc = "matrix product; the sum over a's last axis and b's last but one" },
+      .example = MANUAL("a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; dot(a, b)"),
+      .doc = MANUAL("matrix product: the sum over the last axis of a and the last but one of b") },
     { .name = "batched_dot", .flags = OP_HEAVY | OP_MATMUL, .solvers = SOLVERS_GEMM, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
       .eval = product_eval, .build = build_batched, .grad = batched_grad,
-      .example = "a = [[[1., 2]], [[3., 4]]]; b = [[[1.], [0]], [[2], [-1]]]; batched_dot(a, b)",
-      .doc = "dot(a[i], b[i]) for each i; a first axis of size 1 stands for all" },
-    { .name = "matmul", .params = "a, b", .nout = 1, .build = build_matmul,
-      .example = "a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; matmul(a, b)",
-      .doc = "NumPy's matmul: products of the matrices in the last two axes, the axes in front broadcast; as a @ b" },
+      .example = MANUAL("a = [[[1., 2]], [[3., 4]]]; b = [[[1.], [0]], [[2], [-1]]]; batched_dot(a, b)"),
+      .doc = MANUAL("dot(a[i], b[i]) for each i; a first axis of size 1 broadcasts") },
+    BUILT({ .name = "matmul", .params = "a, b", .nout = 1, .build = build_matmul,
+      .example = MANUAL("a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; matmul(a, b)"),
+      .doc = MANUAL("NumPy's matmul: products of the matrices in the last two axes; the axes before them broadcast; the same as a @ b") })
     { .name = "agreed_size", .flags = OP_HIDDEN, .params = "a, b, op:text", .nout = 1, .infer = agreed_infer, .eval = agreed_eval, .disconnected = 3,
-      .doc = "a, which must be b" },
-    { .name = "tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_tensordot,
-      .example = "a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; tensordot(a, b, axes=1)",
-      .doc = "sum over the last axes of a and the first of b, or over a's axes paired with b's axes_b" },
-    { .name = "batched_tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_batched_tensordot,
-      .example = "a = [[[1., 2]], [[3., 4]]]; b = [[1., 0], [2, -1]]; batched_tensordot(a, b, axes=1)",
-      .doc = "tensordot(a[i], b[i]) for each i; axes count from the batch axis, 0" },
-    { .name = "vdot", .params = "a, b", .nout = 1, .formula = "dot(ravel(a), ravel(b))", .example = "a = [[1., 2], [3, 4]]; b = a; vdot(a, b)",
-      .doc = "the sum of a * b over all elements: dot of a and b as vectors" },
-    { .name = "inner", .params = "a, b", .nout = 1, .formula = "tensordot(a, b, axes=[-1], axes_b=[-1])",
-      .example = "a = [[1., 2], [3, 4]]; b = [1., -1]; inner(a, b)", .doc = "the sum over the last axis of a and the last of b" },
-    { .name = "outer", .params = "a, b", .nout = 1, .formula = "expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)",
-      .example = "a = [1., 2]; b = [3., 4, 5]; outer(a, b)", .doc = "a[i] * b[j], of a and b as vectors" },
-    { .name = "cross", .params = "a, b", .nout = 1,
+      .doc = MANUAL("a, checked to be equal to b") },
+    BUILT({ .name = "tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_tensordot,
+      .example = MANUAL("a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; tensordot(a, b, axes=1)"),
+      .doc = MANUAL("sum over the last axes of a and the first of b, or over a's axes paired with b's axes_b") })
+    BUILT({ .name = "batched_tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_batched_tensordot,
+      .example = MANUAL("a = [[[1., 2]], [[3., 4]]]; b = [[1., 0], [2, -1]]; batched_tensordot(a, b, axes=1)"),
+      .doc = MANUAL("tensordot(a[i], b[i]) for each i; axes count from the batch axis, 0") })
+    BUILT({ .name = "vdot", .params = "a, b", .nout = 1, .formula = "dot(ravel(a), ravel(b))", .example = MANUAL("a = [[1., 2], [3, 4]]; b = a; vdot(a, b)"),
+      .doc = MANUAL("the sum of a * b over all elements: dot of a and b as vectors") })
+    BUILT({ .name = "inner", .params = "a, b", .nout = 1, .formula = "tensordot(a, b, axes=[-1], axes_b=[-1])",
+      .example = MANUAL("a = [[1., 2], [3, 4]]; b = [1., -1]; inner(a, b)"), .doc = MANUAL("the sum over the last axis of a and the last of b") })
+    BUILT({ .name = "outer", .params = "a, b", .nout = 1, .formula = "expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)",
+      .example = MANUAL("a = [1., 2]; b = [3., 4, 5]; outer(a, b)"), .doc = MANUAL("a[i] * b[j], of a and b as vectors") })
+    BUILT({ .name = "cross", .params = "a, b", .nout = 1,
       .formula = "p = split(a, [1, 1, 1], axis=-1); q = split(b, [1, 1, 1], axis=-1); "
                  "concatenate(p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], p[0] * q[1] - p[1] * q[0], axis=-1)",
-      .example = "a = [1., 0, 0]; b = [0., 2, 0]; cross(a, b)", .doc = "the vector product along the last axis, which has size 3" },
+      .example = MANUAL("a = [1., 0, 0]; b = [0., 2, 0]; cross(a, b)"), .doc = MANUAL("the vector product along the last axis, which has size 3") })
 };
 const int mc_nops_product = (int)NELEM(mc_ops_product);

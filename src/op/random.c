@@ -62,10 +62,10 @@ static mc_status uniform_infer(struct mc_infer *q)
     const struct mc_type *rng = &q->in[0];
     mc_dtype d = q->attr[1].none ? mc_dtype_floatX() : (mc_dtype)mc_attr_int(&q->attr[1]);
     if (rng->dtype != MC_UINT64 || rng->rank != 1 || (rng->dims[0] >= 0 && rng->dims[0] != 2)) {
-        return mc_fail(MC_ETYPE, "a random stream is two uint64, the seed and the step");
+        return mc_fail(MC_ETYPE, "a random stream must be two uint64: the seed and the step");
     }
     if (!mc_is_float(d)) {
-        return mc_fail(MC_ETYPE, "uniform numbers are floats, not %s", mc_dtype_name(d));
+        return mc_fail(MC_ETYPE, "the dtype of uniform numbers must be a float, not %s", mc_dtype_name(d));
     }
     return mc_shape_wanted(q, 1, d, &q->out[0]);
 }
@@ -138,7 +138,7 @@ static mc_status next_stream(const mc_node *rng, const struct mc_attr *given, in
     if (!s) {
         return mc_fail(
             MC_EARG,
-            "a draw from something that is not a shared variable needs stream=, a number of its own");
+            "the random stream is not a shared variable; give the draw a number of its own by stream=");
     }
     pthread_mutex_lock(&s->lock);
     *stream = s->random;
@@ -232,7 +232,7 @@ static mc_node *build_normal(mc_graph *g, int nin, mc_node *const *in, const str
     mc_dtype d = wanted_dtype(&attr[0]), w = work_dtype(d);
     mc_node *avg = nin > 2 ? in[2] : NULL, *std = nin > 3 ? in[3] : NULL;
     if (!mc_is_float(d)) {
-        return mc_node_fail(g, MC_ETYPE, "normal: normal numbers are floats, not %s", mc_dtype_name(d));
+        return mc_node_fail(g, MC_ETYPE, "normal: the dtype must be a float, not %s", mc_dtype_name(d));
     }
     if (next_stream(in[0], &attr[1], 2, &stream) < 0) {
         return failed(g);
@@ -289,7 +289,7 @@ static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, cons
     mc_dtype d = attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]);
     (void)nin;
     if (r < 1 || !mc_is_float(p->type.dtype)) {
-        return mc_node_fail(g, MC_ETYPE, "multinomial: the probabilities are rows of floats");
+        return mc_node_fail(g, MC_ETYPE, "multinomial: the probabilities must be rows of floats");
     }
     if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
         return failed(g);
@@ -331,7 +331,7 @@ static mc_node *build_permutation(mc_graph *g, int nin, mc_node *const *in, cons
     int64_t stream;
     (void)nin;
     if (in[1]->type.rank != 0) {
-        return mc_node_fail(g, MC_ESHAPE, "permutation: n is a single number");
+        return mc_node_fail(g, MC_ESHAPE, "permutation: n must be a scalar");
     }
     if (next_stream(in[0], &attr[0], 1, &stream) < 0) {
         return failed(g);
@@ -381,7 +381,7 @@ static mc_node *build_integers(mc_graph *g, int nin, mc_node *const *in, const s
     mc_dtype d = attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]);
     (void)nin;
     if (mc_is_float(in[2]->type.dtype) || mc_is_float(in[3]->type.dtype)) {
-        return mc_node_fail(g, MC_ETYPE, "random_integers: low and high are integers");
+        return mc_node_fail(g, MC_ETYPE, "random_integers: low and high must be integers");
     }
     if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
         return failed(g);
@@ -425,53 +425,53 @@ mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
 const struct mc_op mc_ops_random[] = {
     { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .shape_args = 2,
       .build = build_random_uniform, .infer = uniform_infer, .size = uniform_size, .eval = uniform_eval, .disconnected = 3,
-      .doc = "numbers in [0, 1): what all other random numbers are made from" },
-    { .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,
-      .doc = "numbers in [low, high); of floatX unless a dtype is given" },
-    { .name = "normal", .params = "rng, shape, avg=None, std=None, " TAIL, DRAWS, .build = build_normal,
-      .doc = "normal numbers; of floatX unless a dtype is given" },
-    { .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
-      .doc = "1 with probability p, else 0; of floatX unless a dtype is given" },
-    { .name = "binomial", .params = "rng, p, shape=None, n=None, " TAIL, DRAWS, .build = build_binomial,
-      .doc = "how many of n trials of probability p succeed, 1 if n is not given; of floatX unless a dtype is given" },
-    { .name = "multinomial", .params = "rng, p, " TAIL ", n=1:int", DRAWS, .build = build_multinomial,
-      .doc = "for each row of probabilities how often each outcome occurs in n trials; of int64 unless a dtype is given" },
-    { .name = "units", .flags = OP_RANDOM | OP_HIDDEN, .nout = 1, .params = "rng, shape, " TAIL ", n=1:int", .build = build_units,
-      .doc = "n tensors of numbers in [0, 1), of streams of their own" },
-    { .name = "exponential", .params = "rng, shape, scale=None, " TAIL, DRAWS,
+      .doc = MANUAL("uniform numbers in [0, 1), from which all other random numbers are made") },
+    BUILT({ .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,
+      .doc = MANUAL("uniform numbers in [low, high); floatX unless a dtype is given") })
+    BUILT({ .name = "normal", .params = "rng, shape, avg=None, std=None, " TAIL, DRAWS, .build = build_normal,
+      .doc = MANUAL("normal numbers with mean avg and standard deviation std; floatX unless a dtype is given") })
+    BUILT({ .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
+      .doc = MANUAL("1 with probability p, else 0; floatX unless a dtype is given") })
+    BUILT({ .name = "binomial", .params = "rng, p, shape=None, n=None, " TAIL, DRAWS, .build = build_binomial,
+      .doc = MANUAL("how many of n trials of probability p succeed, 1 if n is not given; floatX unless a dtype is given") })
+    BUILT({ .name = "multinomial", .params = "rng, p, " TAIL ", n=1:int", DRAWS, .build = build_multinomial,
+      .doc = MANUAL("for each row of probabilities how often each outcome occurs in n trials; int64 unless a dtype is given") })
+    BUILT({ .name = "units", .flags = OP_RANDOM | OP_HIDDEN, .nout = 1, .params = "rng, shape, " TAIL ", n=1:int", .build = build_units,
+      .doc = MANUAL("n tensors of numbers in [0, 1), of streams of their own") })
+    BUILT({ .name = "exponential", .params = "rng, shape, scale=None, " TAIL, DRAWS,
       .formula = "cast_to(-log1p(-units(rng, shape, dtype=dtype, stream=stream)) * default(scale, 1), dtype=dtype)",
-      .doc = "exponential numbers of mean scale, 1 if not given" },
-    { .name = "laplace", .params = "rng, shape, avg=None, scale=None, " TAIL, DRAWS,
+      .doc = MANUAL("exponential numbers of mean scale, 1 if not given") })
+    BUILT({ .name = "laplace", .params = "rng, shape, avg=None, scale=None, " TAIL, DRAWS,
       .formula = "u = units(rng, shape, dtype=dtype, stream=stream); e = -log1p(-where(u < 0.5, 2 * u, 2 * u - 1)); "
                  "cast_to(where(u < 0.5, -e, e) * default(scale, 1) + default(avg, 0), dtype=dtype)",
-      .doc = "numbers of Laplace's distribution: exponential ones of either sign about avg" },
-    { .name = "truncated_normal", .params = "rng, shape, low, high, avg=None, std=None, " TAIL, DRAWS,
+      .doc = MANUAL("numbers of Laplace's distribution: exponential ones of either sign about avg") })
+    BUILT({ .name = "truncated_normal", .params = "rng, shape, low, high, avg=None, std=None, " TAIL, DRAWS,
       .formula = "m = cast(default(avg, 0), float64); s = cast(default(std, 1), float64); a = (low - m) / s; b = (high - m) / s; up = a > 0; "
                  "l = 0.5 * erfc(where(up, b, -a) * 0.70710678118654752440); h = 0.5 * erfc(where(up, a, -b) * 0.70710678118654752440); "
                  "x = -1.4142135623730950488 * erfcinv(2 * (l + units(rng, shape, dtype=float64, stream=stream) * (h - l))); "
                  "cast_to(clip(m + s * where(up, -x, x), cast(low, float64), cast(high, float64)), dtype=dtype)",
-      .example = "truncated_normal(rng, shape, -1., 2.)", .doc = "normal numbers of those between low and high" },
-    { .name = "poisson", .params = "rng, lam, shape=None, " TAIL, DRAWS, .build = build_poisson, .example = "poisson(rng, [0.5, 4, 100])",
-      .doc = "counts of mean lam; of int64 unless a dtype is given" },
-    { .name = "random_gamma", .params = "rng, shape, k, scale=None, " TAIL, DRAWS,
+      .example = MANUAL("truncated_normal(rng, shape, -1., 2.)"), .doc = MANUAL("normal numbers of those between low and high") })
+    BUILT({ .name = "poisson", .params = "rng, lam, shape=None, " TAIL, DRAWS, .build = build_poisson, .example = MANUAL("poisson(rng, [0.5, 4, 100])"),
+      .doc = MANUAL("counts of mean lam; of int64 unless a dtype is given") })
+    BUILT({ .name = "random_gamma", .params = "rng, shape, k, scale=None, " TAIL, DRAWS,
       .formula = "cast_to(gammaincinv(cast(k, float64), units(rng, shape, dtype=float64, stream=stream)) * default(scale, 1), dtype=dtype)",
-      .example = "random_gamma(rng, shape, 2.)", .doc = "numbers of the gamma distribution of order k" },
-    { .name = "random_beta", .params = "rng, shape, a, b, " TAIL, DRAWS,
+      .example = MANUAL("random_gamma(rng, shape, 2.)"), .doc = MANUAL("numbers of the gamma distribution of order k") })
+    BUILT({ .name = "random_beta", .params = "rng, shape, a, b, " TAIL, DRAWS,
       .formula = "u = units(rng, shape, dtype=float64, stream=stream, n=2); x = gammaincinv(cast(a, float64), u[0]); y = gammaincinv(cast(b, float64), u[1]); "
                  "cast_to(x / (x + y), dtype=dtype)",
-      .example = "random_beta(rng, shape, 2., 3.)", .doc = "numbers of the beta distribution of a and b" },
-    { .name = "choice", .params = "rng, a, shape, p=None, replace=True:bool, stream=-1:int", DRAWS, .build = build_choice, .example = "choice(rng, 5, [3])",
-      .doc = "elements of a along its first axis, or whole numbers below a, chosen at random with equal weights or p; with replace=False each once at most" },
-    { .name = "shuffle", .params = "rng, x, stream=-1:int", DRAWS, .formula = "take(x, permutation(rng, size(x, 0), stream=stream), axis=0)",
-      .doc = "x with the elements of its first axis in random order" },
-    { .name = "shuffle_row_elements", .params = "rng, x, stream=-1:int", DRAWS,
-      .formula = "permute_row_elements(x, argsort(random_uniform(rng, x.shape, stream=stream, dtype=float64)))", .doc = "x with each row in a random order of its own" },
-    { .name = "dropout", .params = "rng, x, p=0.5:real, stream=-1:int", DRAWS,
+      .example = MANUAL("random_beta(rng, shape, 2., 3.)"), .doc = MANUAL("numbers of the beta distribution of a and b") })
+    BUILT({ .name = "choice", .params = "rng, a, shape, p=None, replace=True:bool, stream=-1:int", DRAWS, .build = build_choice, .example = MANUAL("choice(rng, 5, [3])"),
+      .doc = MANUAL("elements of a along its first axis, or whole numbers below a, chosen at random with equal weights or p; with replace=False each once at most") })
+    BUILT({ .name = "shuffle", .params = "rng, x, stream=-1:int", DRAWS, .formula = "take(x, permutation(rng, size(x, 0), stream=stream), axis=0)",
+      .doc = MANUAL("x with the elements of its first axis in random order") })
+    BUILT({ .name = "shuffle_row_elements", .params = "rng, x, stream=-1:int", DRAWS,
+      .formula = "permute_row_elements(x, argsort(random_uniform(rng, x.shape, stream=stream, dtype=float64)))", .doc = MANUAL("x with each row in a random order of its own") })
+    BUILT({ .name = "dropout", .params = "rng, x, p=0.5:real, stream=-1:int", DRAWS,
       .formula = "where(units(rng, x.shape, dtype=x.dtype, stream=stream) < p, 0, x / (1 - p))",
-      .doc = "x with each element 0 with probability p, else divided by 1 - p" },
-    { .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation,
-      .doc = "0 to n - 1 in random order" },
-    { .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,
-      .doc = "integers from low to high, both possible; of int64 unless a dtype is given" },
+      .doc = MANUAL("x with each element 0 with probability p, else divided by 1 - p") })
+    BUILT({ .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation,
+      .doc = MANUAL("the numbers 0 to n - 1 in random order") })
+    BUILT({ .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,
+      .doc = MANUAL("integers from low to high, both included; int64 unless a dtype is given") })
 };
 const int mc_nops_random = (int)NELEM(mc_ops_random);

@@ -161,7 +161,7 @@ static bool is_gone(int i, int n, const int *axis)
     return false;
 }
 
-/* The maximum of no elements is an error, unless the result has no elements either. */
+/* The maximum of an empty array is an error, unless the result has no elements either. */
 static mc_status check_some(const struct mc_infer *q, int n, const int *axis)
 {
     bool nothing = false;
@@ -171,8 +171,9 @@ static mc_status check_some(const struct mc_infer *q, int n, const int *axis)
     for (int i = 0; i < q->out[0].rank; i++) {
         nothing &= q->out[0].dims[i] > 0;
     }
-    return nothing ? mc_fail(MC_ESHAPE, "%s: there is no %s of no elements", q->op->name, q->op->name)
-                   : MC_OK;
+    return nothing
+               ? mc_fail(MC_ESHAPE, "%s: the %s of an empty array is not defined", q->op->name, q->op->name)
+               : MC_OK;
 }
 
 static mc_status reduce_infer(struct mc_infer *q)
@@ -483,28 +484,28 @@ static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struc
 #define AXES "x, axis=None:axes, keepdims=False:bool"
 const struct mc_op mc_ops_reduce[] = {
     { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(REDUCE_SUM), .grad = sum_grad,
-      .doc = "sum over axes; of small integers in 64 bits" },
+      .doc = MANUAL("sum over axes; small integers are summed in 64 bits") },
     { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(REDUCE_PRODUCT), .grad = prod_grad,
-      .doc = "product over axes; of small integers in 64 bits" },
+      .doc = MANUAL("product over axes; small integers are multiplied in 64 bits") },
     /* With s the elements with zeros replaced by 1, and p their product: the result is p / x if there is
      * no zero, p at a single zero, and 0 elsewhere. Nothing is divided by zero. */
     { .name = "prod_others", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, axis=None:axes", .nout = 1, .size = mc_same_size,
       .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = others_grad,
       .formula = "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); p = prod(s, axis=axis, keepdims=True); "
                  "where(z, where(eq(n, 1), p, 0), where(eq(n, 0), p, 0) / s)",
-      .doc = "for each element the product over axes of the others" },
+      .doc = MANUAL("for each element the product of the others over axes") },
     { .name = "max",    .params = AXES, REDUCES(REDUCE_MOST), .grad = extreme_grad,
-      .doc = "the largest over axes; NaN if one is NaN" },
+      .doc = MANUAL("the largest element over axes; NaN if one is NaN") },
     { .name = "sup",    .params = AXES, .flags = OP_REDUCES | OP_HIDDEN, .reduction = REDUCE_MOST, REDUCTION,
-      .grad = extreme_grad, .doc = "the largest over axes; of no elements the least number of the dtype, of floats -inf" },
+      .grad = extreme_grad, .doc = MANUAL("the largest element over axes; for no elements the least number of the dtype, for floats -inf") },
     { .name = "min",    .params = AXES, REDUCES(REDUCE_LEAST), .grad = extreme_grad,
-      .doc = "the smallest over axes; NaN if one is NaN" },
+      .doc = MANUAL("the smallest element over axes; NaN if one is NaN") },
     { .name = "argmax", .params = AXES, REDUCES(REDUCE_POSITION), .disconnected = 1,
-      .doc = "where the largest first stands, or the first NaN: an index into the reduced axes flattened" },
-    { .name = "argmin", .params = AXES, .nout = 1, .build = build_argmin, .doc = "where the smallest first stands" },
-    { .name = "any",    .params = AXES, REDUCES(REDUCE_ANY), .disconnected = 1, .doc = "is an element over axes not zero" },
-    { .name = "all",    .params = AXES, REDUCES(REDUCE_ALL), .disconnected = 1, .doc = "is no element over axes zero" },
-    { .name = "norm",   .params = "x, ord=2:real, axis=None:axes", .nout = 1, .build = build_norm,
-      .doc = "the ord-norm over axes: the ord-th root of the sum of abs(x) ** ord; inf: the largest magnitude, -inf: the least, 0: how many are not 0" },
+      .doc = MANUAL("the index of the first largest element, or of the first NaN, in the flattened reduced axes") },
+    BUILT({ .name = "argmin", .params = AXES, .nout = 1, .build = build_argmin, .doc = MANUAL("the index of the first smallest element, or of the first NaN, in the flattened reduced axes") })
+    { .name = "any",    .params = AXES, REDUCES(REDUCE_ANY), .disconnected = 1, .doc = MANUAL("True if an element over axes is nonzero") },
+    { .name = "all",    .params = AXES, REDUCES(REDUCE_ALL), .disconnected = 1, .doc = MANUAL("True if all elements over axes are nonzero") },
+    BUILT({ .name = "norm",   .params = "x, ord=2:real, axis=None:axes", .nout = 1, .build = build_norm,
+      .doc = MANUAL("the norm of order ord over axes: the ord-th root of the sum of abs(x) ** ord; inf: the largest magnitude, -inf: the smallest, 0: the number of nonzero elements") })
 };
 const int mc_nops_reduce = (int)NELEM(mc_ops_reduce);

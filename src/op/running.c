@@ -203,7 +203,7 @@ static mc_status recurrence_infer(struct mc_infer *q)
     for (int i = 0; i < q->in[0].rank; i++) {
         const int64_t a = q->in[0].dims[i], b = q->in[1].dims[i];
         if (a >= 0 && b >= 0 && a != b) {
-            return mc_fail(MC_ESHAPE, "%s: x and v must have one shape", q->op->name);
+            return mc_fail(MC_ESHAPE, "%s: x and v must have the same shape", q->op->name);
         }
         q->out[0].dims[i] = MC_MAX(a, b);
     }
@@ -323,10 +323,10 @@ static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
     .eval = running_eval
 const struct mc_op mc_ops_running[] = {
     { .name = "cumsum", RUNNING, .line = LINE_SUMS, .build = build_cumsum, .grad = cumsum_grad,
-      .doc = "sums of the first elements along an axis; None flattens" },
-    { .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1,
+      .doc = MANUAL("cumulative sum along an axis; with axis=None of flattened x") },
+    BUILT({ .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1,
       .formula = "flip(cumsum(flip(x, axis=axis), axis=axis), axis=axis)",
-      .doc = "sums of the last elements along an axis" },
+      .doc = MANUAL("cumulative sum along an axis from its end") })
     /* With s the elements with zeros replaced by 1, c = cumprod(s), and k the number of zeros so far,
      * cumprod(x) is c where k = 0. The derivative by an element is c / s where no other zero is counted in
      * k. Nothing is divided by zero. */
@@ -334,15 +334,15 @@ const struct mc_op mc_ops_running[] = {
       .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = back_grad,
       .formula = "z = eq(x, 0); s = where(z, 1, x); k = cumsum(z, axis=axis); c = v * cumprod(s, axis=axis); "
                  "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, 0), axis=axis)) / s",
-      .doc = "the gradient of cumprod(x), that of its result being v" },
+      .doc = MANUAL("the gradient of cumprod(x), from the gradient v of its result") },
     { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
       .infer = recurrence_infer, .size = mc_same_size, .eval = recurrence_eval, .grad = recurrence_grad,
-      .doc = "y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from its end" },
+      .doc = MANUAL("y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from the end of the axis") },
     { .name = "cumprod", RUNNING, .line = LINE_PRODUCTS, .build = build_cumprod, .grad = cumprod_grad,
-      .doc = "products of the first elements along an axis; None flattens" },
+      .doc = MANUAL("cumulative product along an axis; with axis=None of flattened x") },
     { .name = "cummax", RUNNING, .build = build_cummax, .grad = extreme_grad,
-      .doc = "the largest of the first elements along an axis, from a NaN on NaN; None flattens" },
+      .doc = MANUAL("the largest of the first elements along an axis, from a NaN on NaN; None flattens") },
     { .name = "cummin", RUNNING, .build = build_cummin, .grad = extreme_grad,
-      .doc = "the smallest of the first elements along an axis, from a NaN on NaN; None flattens" },
+      .doc = MANUAL("the smallest of the first elements along an axis, from a NaN on NaN; None flattens") },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

@@ -47,21 +47,38 @@ static inline double tri_gamma(double x) { return mc_ref_tri_gamma(x); }
 MC_SPECIAL_1(BOTH_1)
 MC_SPECIAL_2(BOTH_2)
 MC_SPECIAL_3(BOTH_3)
-typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool);
+/* The position of a row in the table. */
+enum {
+#define OP(name, ...) SCALAR_##name,
+#define OPI OP
+#include "op/ops.def"
+#undef OP
+#undef OPI
+};
 
-/* One loop. Unused operands alias a, so that every row may name a, b and c. */
-#define LOOP(name, cls, R, ...) LOOP_(name, cls, R, __VA_ARGS__)
-#define LOOP_(name, cls, R, ...)                                                                             \
-    static void name##_##cls(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool)   \
-    {                                                                                                        \
-        const T *va = pa, *vb = pb, *vc = pc;                                                                \
+/* The loops of all rows, one function for each class of dtypes.  A table of all loops would be relocated when
+ * the library is loaded.  In libmonochord-run, which is small, one loop selects the row of each element.
+ * Unused operands alias a, so that every row may name a, b and c. */
+#define LOOPS(cls)                                                                                           \
+    static void cls##_loops(int op, const void *pa, const void *pb, const void *pc, void *py, int n,         \
+                            int is_bool)
+#ifdef MC_RUNTIME
+#define ROWS for (int i = 0; i < n; i++) switch (op)
+#define ELEMENTS
+#else
+#define ROWS switch (op)
+#define ELEMENTS for (int i = 0; i < n; i++)
+#endif
+#define LOOP(name, R, ...) LOOP_(name, R, __VA_ARGS__)
+#define LOOP_(name, R, ...)                                                                                  \
+    case SCALAR_##name: {                                                                                    \
         __typeof__(R(0)) *y = py;                                                                            \
-        (void)is_bool;                                                                                       \
-        for (int i = 0; i < n; i++) {                                                                        \
+        ELEMENTS {                                                                                           \
             T a = va[i], b = vb[i], c = vc[i];                                                               \
             (void)a, (void)b, (void)c;                                                                       \
             y[i] = R(__VA_ARGS__);                                                                           \
         }                                                                                                    \
+        break;                                                                                               \
     }
 
 /* The conversion of the result, by the typing of the row. */
@@ -92,9 +109,17 @@ static inline int64_t whole_f64(double x)
 typedef uint64_t u64;
 #define T double
 #define M(x) x
-#define OP(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing, code)
-#define OPI(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing, code)
+LOOPS(f64)
+{
+    const T *va = pa, *vb = pb, *vc = pc;
+    (void)is_bool;
+    ROWS
+    {
+#define OP(name, n, typing, flags, code, ...) LOOP(name, RESULT_##typing, code)
+#define OPI OP
 #include "op/ops.def"
+    }
+}
 #undef T
 #undef M
 #undef OP
@@ -102,43 +127,57 @@ typedef uint64_t u64;
 
 #define T float
 #define M(x) x##f
-#define OP(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing, code)
-#define OPI(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing, code)
+LOOPS(f32)
+{
+    const T *va = pa, *vb = pb, *vc = pc;
+    (void)is_bool;
+    ROWS
+    {
+#define OP(name, n, typing, flags, code, ...) LOOP(name, RESULT_##typing, code)
+#define OPI OP
 #include "op/ops.def"
+    }
+}
 #undef T
 #undef M
 #undef OP
 #undef OPI
 
 #define M(x) never
-#define OP(name, n, typing, flags, code, ...) LOOP(name, CLS, RESULT_##typing, code)
-#define OPI(name, n, typing, flags, code, icode, ...) LOOP(name, CLS, RESULT_##typing, icode)
+#define OP(name, n, typing, flags, code, ...) LOOP(name, RESULT_##typing, code)
+#define OPI(name, n, typing, flags, code, icode, ...) LOOP(name, RESULT_##typing, icode)
 
 /* Rows for floats only are never run on integers. This function, which is never called, lets them compile
  * there. */
 static inline int64_t never(int64_t x, ...) { return x; }
 #define T int64_t
-#define CLS i64
 #define ipow mc_ref_ipow
+LOOPS(i64)
+{
+    const T *va = pa, *vb = pb, *vc = pc;
+    (void)is_bool;
+    ROWS
+    {
 #include "op/ops.def"
+    }
+}
 #undef T
-#undef CLS
 #undef ipow
 #define T uint64_t
-#define CLS u64
 #define ipow mc_ref_upow
+LOOPS(u64)
+{
+    const T *va = pa, *vb = pb, *vc = pc;
+    (void)is_bool;
+    ROWS
+    {
 #include "op/ops.def"
+    }
+}
 #undef OP
 #undef OPI
 #pragma GCC diagnostic pop
 
-static loop *const loops[][MC_NCLASS] = {
-#define OP(name, ...) { [CLASS_I64] = name##_i64, [CLASS_U64] = name##_u64, [CLASS_F32] = name##_f32, [CLASS_F64] = name##_f64 },
-#define OPI(name, ...) { [CLASS_I64] = name##_i64, [CLASS_U64] = name##_u64, [CLASS_F32] = name##_f32, [CLASS_F64] = name##_f64 },
-#include "op/ops.def"
-#undef OP
-#undef OPI
-};
 /* The dtype with the layout of a class; chunks are converted to it. */
 static const mc_dtype class_dtype[MC_NCLASS] = {
     [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
@@ -176,7 +215,6 @@ mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const 
     mc_dtype work = in[op->typing == TYPE_WHERE ? 1 : 0]->dtype;
     enum mc_class cls = mc_dtypes[work].cls;
     mc_dtype result = op->typing == TYPE_BOOL || op->typing == TYPE_INT64 ? MC_INT64 : class_dtype[cls];
-    loop *run = loops[op->index][cls];
     int64_t strides[3][MC_MAX_RANK] = { { 0 } };
     char *data[4];
     const int64_t *st[4];
@@ -208,7 +246,14 @@ mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const 
                 mc_convert(d, chunk[i], (int64_t)mc_dtypes[d].size, in[i]->dtype, w.p[i] + at * step[i],
                            step[i], m);
             }
-            run(chunk[0], chunk[n->nin > 1 ? 1 : 0], chunk[n->nin > 2 ? 2 : 0], chunk[3], m, work == MC_BOOL);
+            const void *a = chunk[0], *b = chunk[n->nin > 1 ? 1 : 0], *c = chunk[n->nin > 2 ? 2 : 0];
+            switch (cls) {
+            case CLASS_F64: f64_loops(op->index, a, b, c, chunk[3], m, work == MC_BOOL); break;
+            case CLASS_F32: f32_loops(op->index, a, b, c, chunk[3], m, work == MC_BOOL); break;
+            case CLASS_I64: i64_loops(op->index, a, b, c, chunk[3], m, work == MC_BOOL); break;
+            case CLASS_U64: u64_loops(op->index, a, b, c, chunk[3], m, work == MC_BOOL); break;
+            default: break;
+            }
             mc_convert(y->dtype, w.p[n->nin] + at * step[n->nin], step[n->nin], result, chunk[3],
                        (int64_t)mc_dtypes[result].size, m);
         }

@@ -45,7 +45,7 @@ static mc_status dimshuffle_infer(struct mc_infer *q)
     const struct mc_attr *order = &q->attr[0];
     unsigned seen = 0;
     if (order->n > MC_MAX_RANK) {
-        return mc_fail(MC_ESHAPE, "dimshuffle: more than %d axes", MC_MAX_RANK);
+        return mc_fail(MC_ESHAPE, "dimshuffle: the result would have more than %d axes", MC_MAX_RANK);
     }
     q->out[0] = (struct mc_type){ .dtype = q->in[0].dtype, .rank = order->n };
     for (int i = 0; i < order->n; i++) {
@@ -117,10 +117,10 @@ static mc_status reshape_infer(struct mc_infer *q)
                    : q->attr[0].none ? -1
                                      : mc_attr_int(&q->attr[0]);
     if (rank < 0) {
-        return mc_fail(MC_ESHAPE, "reshape: how many axes? give ndim, the length of the shape is not known");
+        return mc_fail(MC_ESHAPE, "reshape: the length of the shape is not known; give ndim");
     }
     if (rank > MC_MAX_RANK) {
-        return mc_fail(MC_ESHAPE, "reshape: more than %d axes", MC_MAX_RANK);
+        return mc_fail(MC_ESHAPE, "reshape: the result would have more than %d axes", MC_MAX_RANK);
     }
     q->out[0] = mc_type_make(x->dtype, (int)rank, NULL);
     int64_t total = mc_dims_count(x->rank, x->dims), known = 1;
@@ -255,7 +255,8 @@ static mc_status specify_infer(struct mc_infer *q)
 {
     q->out[0] = q->in[0];
     if (q->attr[0].n != q->in[0].rank) {
-        return mc_fail(MC_ESHAPE, "specify_shape: %d sizes for rank %d", q->attr[0].n, q->in[0].rank);
+        return mc_fail(MC_ESHAPE, "specify_shape: %d sizes are given for rank %d", q->attr[0].n,
+                       q->in[0].rank);
     }
     for (int i = 0; i < q->in[0].rank; i++) {
         int64_t want = q->attr[0].ints[i], have = q->in[0].dims[i];
@@ -302,18 +303,18 @@ static mc_status check_eval(const mc_node *n, mc_array *const *in, mc_array *con
 
 const struct mc_op mc_ops_shape[] = {
     { .name = "cast", .form = FORM_CAST, .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = mc_same_size, .eval = copy_eval,
-      .grad = cast_grad, .doc = "x in another dtype" },
+      .grad = cast_grad, .doc = MANUAL("x converted to a dtype") },
     { .name = "dimshuffle", .form = FORM_DIMSHUFFLE, .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
       .size = dimshuffle_size, .eval = dimshuffle_eval, .grad = dimshuffle_grad,
-      .doc = "x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left out" },
+      .doc = MANUAL("x with its axes in another order; -1 adds an axis of size 1, axes of size 1 may be left out") },
     { .name = "reshape", .form = FORM_RESHAPE, .params = "x, shape, ndim=None:int", .flags = OP_VIEW, .nout = 1, .shape_args = 2, .infer = reshape_infer,
-      .size = reshape_size, .eval = reshape_eval, .grad = reshape_grad, .doc = "the elements of x in another shape; one size may be -1" },
-    { .name = "shape", .form = FORM_SHAPE, .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = "the sizes of x" },
+      .size = reshape_size, .eval = reshape_eval, .grad = reshape_grad, .doc = MANUAL("the elements of x in another shape; one size may be -1") },
+    { .name = "shape", .form = FORM_SHAPE, .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = MANUAL("the sizes of x as a vector") },
     { .name = "size", .form = FORM_SIZE, .params = "x, axis:int", .nout = 1, .build = build_size, .infer = size_infer, .eval = size_eval, .disconnected = 1,
-      .doc = "the size of one axis" },
+      .doc = MANUAL("the size of x along an axis") },
     { .name = "specify_shape", .form = FORM_SPECIFY, .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = mc_same_size,
-      .eval = copy_eval, .grad = first_grad, .doc = "x, whose sizes are promised; -1 promises nothing" },
+      .eval = copy_eval, .grad = first_grad, .doc = MANUAL("x, with a promise of its sizes; -1: unknown") },
     { .name = "check_index", .form = FORM_CHECK, .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = mc_same_size, .eval = check_eval,
-      .disconnected = 3, .doc = "t; an error while running if an element is not at least 0 and less than n" },
+      .disconnected = 3, .doc = MANUAL("t; an error at run time if an element is negative or not less than n") },
 };
 const int mc_nops_shape = (int)NELEM(mc_ops_shape);

@@ -60,7 +60,7 @@ static mc_status slice_ranges(const struct mc_attr *spec, int rank, const int64_
         known = read(&s[SPEC_STOP_KIND], value, &stop) && known;
         bool stepped = read(&s[SPEC_STEP_KIND], value, &step);
         if (stepped && step == 0) {
-            return mc_fail(MC_EINDEX, "the step of a slice is 0, on axis %d", i);
+            return mc_fail(MC_EINDEX, "the step of the slice is 0 on axis %d", i);
         }
         if (s[SPEC_INDEX]) {
             if (known && n >= 0 && (start < -n || start >= n)) {
@@ -92,12 +92,12 @@ mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out
     const struct mc_type *x = &q->in[0];
     struct mc_slice_range range[MC_MAX_RANK];
     if (q->attr[0].n != x->rank * SPEC_N) {
-        return mc_fail(MC_ESHAPE, "%d numbers for an index into rank %d, not %d", q->attr[0].n, x->rank,
+        return mc_fail(MC_ESHAPE, "the index has %d numbers; rank %d needs %d", q->attr[0].n, x->rank,
                        x->rank * SPEC_N);
     }
     for (int i = first; i < q->nin; i++) {
         if (q->in[i].rank || !mc_is_int(q->in[i].dtype)) {
-            return mc_fail(MC_ETYPE, "the bounds of a slice must be whole numbers");
+            return mc_fail(MC_ETYPE, "the bounds of a slice must be integers");
         }
     }
     for (int i = 0; i < q->attr[0].n; i++) {
@@ -105,7 +105,7 @@ mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out
         bool kind = at == SPEC_START_KIND || at == SPEC_STOP_KIND || at == SPEC_STEP_KIND;
         if (kind && q->attr[0].ints[i] == BOUND_INPUT &&
             (q->attr[0].ints[i + 1] < 1 || q->attr[0].ints[i + 1] + first - 1 >= q->nin)) {
-            return mc_fail(MC_EARG, "there is no bound number %lld", (long long)q->attr[0].ints[i + 1]);
+            return mc_fail(MC_EARG, "bound %lld is out of range", (long long)q->attr[0].ints[i + 1]);
         }
     }
     TRY(slice_ranges(&q->attr[0], x->rank, x->dims, q->value + first - 1, range));

@@ -301,7 +301,7 @@ static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *c
             int64_t from = mc_load_i64(p->dtype, l.walk.p[1] + i * l.step[1]);
             if (from < 0 || from >= l.count) {
                 return mc_fail(MC_EINDEX,
-                               "permute_row_elements: index %lld is out of range for a line of %lld",
+                               "permute_row_elements: index %lld is out of range for a row of size %lld",
                                (long long)from, (long long)l.count);
             }
             put(l.walk.p[2] + i * l.step[2], l.walk.p[0] + from * l.step[0], size);
@@ -334,7 +334,8 @@ static mc_node *build_permute(mc_graph *g, int nin, mc_node *const *in, const st
     }
     for (int k = 0; k < 2; k++) {
         if (in[k]->type.rank == 0) {
-            return mc_node_fail(g, MC_ESHAPE, "permute_row_elements: a number has no elements to permute");
+            return mc_node_fail(g, MC_ESHAPE,
+                                "permute_row_elements: expected at least one axis, got a scalar");
         }
         x[k] = spread_rank(in[k], rank, axis);
     }
@@ -364,13 +365,13 @@ static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 const struct mc_op mc_ops_sort[] = {
     { .name = "sort", .params = "x, axis=-1:int", .flags = OP_LINES, .line = LINE_SORTED, .nout = 1, .infer = sort_infer, .size = mc_same_size,
       .eval = sort_eval, .grad = sort_grad,
-      .doc = "x in rising order along an axis, NaN last" },
+      .doc = MANUAL("x sorted in ascending order along an axis, NaN last") },
     { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .line = LINE_ORDER, .nout = 1, .infer = argsort_infer, .size = mc_same_size,
       .eval = argsort_eval,
-      .disconnected = 1, .doc = "where the elements of sort(x) stand in x; equal ones in the order of x" },
+      .disconnected = 1, .doc = MANUAL("the indices in x of the elements of sort(x); equal elements keep their order") },
     { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,
       .size = mc_same_size,
       .eval = permute_eval, .grad = permute_grad, .build = build_permute,
-      .doc = "the elements of each line of x in the order p, a permutation; a vector is the permutation, or the line, of all" },
+      .doc = MANUAL("the elements of each row of x in the order of the permutation p; a vector x or p is used for all rows of the other") },
 };
 const int mc_nops_sort = (int)NELEM(mc_ops_sort);

@@ -1,28 +1,6 @@
 /* table.c: all ops in one table. It is made at first use: signatures are parsed, names indexed. */
-#include "op/op.h"
+#include "op/loop.h"
 #include <stdlib.h>
-
-#define DX(a, b, c) { a, b, c, NULL }
-static const struct mc_op scalars[] = {
-#define OP(id, n, ty, fl, src, da, db, dc, l, h, text)                                                       \
-    { .name = #id, .arity = n, .typing = TYPE_##ty, .flags = fl, .nout = 1, .code = #src, .dx = DX(da, db, dc), .lo = l, \
-      .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c", .infer = mc_scalar_infer,  \
-      .size = mc_scalar_size, .eval = mc_scalar_eval },
-#define OPI(id, n, ty, fl, src, isrc, da, db, dc, l, h, text)                                                \
-    { .name = #id, .arity = n, .typing = TYPE_##ty, .flags = fl, .nout = 1, .code = #src, .icode = #isrc,    \
-      .dx = DX(da, db, dc), .lo = l, .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c", \
-      .infer = mc_scalar_infer, .size = mc_scalar_size, .eval = mc_scalar_eval },
-#include "op/ops.def"
-#undef OP
-#undef OPI
-};
-static const struct mc_op formulas[] = {
-#define FORMULA(id, par, fl, n, text, d0, d1, ...)                                                           \
-    { .name = #id, .params = par, .flags = fl, .nout = n, .formula = text, .dx = DX(d0, d1, NULL),           \
-      .infer = mc_formula_infer, .eval = mc_formula_eval, .doc = __VA_ARGS__ },
-#include "op/formulas.def"
-#undef FORMULA
-};
 
 enum { MOST = 512 };
 static struct mc_op table[MOST];
@@ -49,86 +27,11 @@ static bool add(const struct mc_op *row, int n)
     return true;
 }
 
-/* The families, in the order of the table and of the manual. */
-static const struct mc_op_family families[] = {
-    { "Element by element", scalars, (int)NELEM(scalars), .rules =
-      "The inputs broadcast as in NumPy: axes are aligned from the last one. An axis broadcasts if its size is known to be 1 "
-      "when the graph is built; `specify_shape` promises that. Inputs of several dtypes are promoted to one, as NumPy promotes "
-      "arrays; a literal takes the dtype of the other operand if it fits." },
-    { "Formulas of other ops", formulas, (int)NELEM(formulas), .rules =
-      "Each op stands for a formula of other ops, and is compiled as that formula is. Dtypes, sizes and errors follow from it." },
-    { "Shapes, axes, dtypes", mc_ops_shape, .count = &mc_nops_shape, .rules =
-      "No element is computed here; most results are views. An axis may be negative: -1 is the last. A "
-      "reshape to a shape with another number of elements is an error: MC_ESHAPE while building if the "
-      "sizes are known, else when the function is called." },
-    { "Shapes, axes, dtypes", mc_ops_axes, .count = &mc_nops_axes },
-    { "Over axes", mc_ops_reduce, .count = &mc_nops_reduce, .rules =
-      "`axis` is one axis, a list of axes, or None for all. With `keepdims=True` the axes stay, with size "
-      "1. Of no elements `sum` is 0, `prod` is 1, `any` is False and `all` is True; `max`, `min`, `argmax` "
-      "and `argmin` refuse them." },
-    { "Running over an axis", mc_ops_running, .count = &mc_nops_running, .rules =
-      "The result has the shape of x; with `axis=None` x is flattened first. Small integers and bool become "
-      "64-bit integers." },
-    { "Slices", mc_ops_index, .count = &mc_nops_index },
-    { "At index tensors", mc_ops_gather, .count = &mc_nops_gather, .rules =
-      "Indices are integers; negative ones count from the end. An index out of range is an error, "
-      "MC_EINDEX, at the latest when the function is called. Indices have no gradient." },
-    { "Along one axis", mc_ops_along, .count = &mc_nops_along, .rules =
-      "`axis` is one axis; None, where it is allowed, flattens x first. NaN is larger than every number." },
-    { "Positions", mc_ops_position, .count = &mc_nops_position, .rules =
-      "Results are int64 unless weights have another dtype. Indices and counts have no gradient; weights and choices have one." },
-    { "Side by side", mc_ops_join, .count = &mc_nops_join, .rules =
-      "Inputs of several dtypes are promoted to one. Their sizes must agree along all axes but the one that "
-      "they are joined along." },
-    { "Side by side", mc_ops_pad, .count = &mc_nops_pad },
-    { "Made from a shape", mc_ops_make, .count = &mc_nops_make, .rules =
-      "A shape is a vector of integers or a list of integer scalars. Its length must be known when the "
-      "graph is built." },
-    { "Products", mc_ops_product, .count = &mc_nops_product, .rules =
-      "Inputs of two dtypes are promoted to one. Sizes that are summed over must agree, else the error is "
-      "MC_ESHAPE. Products of floats are computed by one of the solvers in `src/heavy/gemm`, which the planner "
-      "chooses." },
-    { "Products", mc_ops_einsum, .count = &mc_nops_einsum },
-    { "Fourier transforms", mc_ops_fft, .count = &mc_nops_fft, .rules =
-      "A complex number is a last axis of two. The first axis is the batch. Transforms are computed in float64 by the reference." },
-    { "Convolution", mc_ops_conv, .count = &mc_nops_conv, .rules =
-      "x has the axes batch, channels, then one to three axes of places; w has filters, channels of a "
-      "group, then taps. Both are promoted to one float dtype; two arrays of integers are refused. "
-      "`flip=True` turns the filters round, as a convolution does; with `flip=False` the op is a "
-      "correlation. Each is computed by one of the solvers in `src/heavy/conv`, which the planner chooses: "
-      "[convolution](../convolution.md)." },
-    { "Convolution by its other names", mc_ops_conv_names, .count = &mc_nops_conv_names, .rules =
-      "These are `conv`, `conv_inputs` and `conv_weights` under the names and with the arguments of other "
-      "libraries. Shapes and dtypes are theirs." },
-    { "cuda-convnet and Nervana", mc_ops_conv_kin, .count = &mc_nops_conv_kin, .rules =
-      "These have the layouts of cuda-convnet (channels, rows, columns, batch) and of Nervana, and are "
-      "computed as `conv` is." },
-    { "Images", mc_ops_image, .count = &mc_nops_image, .rules =
-      "The last two axes are rows and columns." },
-    { "Pooling", mc_ops_pool, .count = &mc_nops_pool, .rules =
-      "Windows lie along the last axes, as many as `ws` has numbers, unless `axis` or `layout` names "
-      "others. `stride` and `pad` have as many numbers as `ws`. Maxima have the dtype of x; averages of "
-      "integers are floats." },
-    { "Pooling", mc_ops_pool_draw, .count = &mc_nops_pool_draw },
-    { "Pooling by its other names", mc_ops_pool_names, .count = &mc_nops_pool_names, .rules =
-      "These are `pool` and its kin under the names and with the arguments of other libraries." },
-    { "Normalisation", mc_ops_norm, .count = &mc_nops_norm, .rules =
-      "The result has the dtype of x; integers become floats." },
-    { "Normalisation", mc_ops_norm_batch, .count = &mc_nops_norm_batch },
-    { "In order", mc_ops_sort, .count = &mc_nops_sort, .rules =
-      "NaN is larger than every number. Equal elements stay in their order." },
-    { "Random", mc_ops_random, .count = &mc_nops_random, .rules =
-      "`rng` is a random stream, made by `mc_random`. The numbers follow from its seed, the number of the "
-      "draw and the index of the element: they are the same on every device and for every number of "
-      "threads. Gradients do not pass through a draw." },
-    { "Effects", mc_ops_effect, .count = &mc_nops_effect, .rules =
-      "The result is x, with its dtype and shape. What differs is the gradient, or something that happens "
-      "when the function is called." },
-};
-static int family_end[NELEM(families)];
+enum { MOST_FAMILIES = 32 };
+static int family_end[MOST_FAMILIES];
 
 const struct mc_language mc_op_language = {
-    .find = mc_op_find, .op = mc_op_at, .expand = mc_formula_expand, .forget = mc_custom_unref,
+    .find = mc_op_find, .op = mc_op_at, .expand = mc_formula_expand, .forget = mc_custom_unref, .share = mc_custom_share, .scan = mc_loop_of_nodes, .read_body = mc_body_read,
 };
 
 /* Makes the table at the first call. False: out of memory; the next caller tries again. */
@@ -140,8 +43,9 @@ static bool make(void)
     pthread_mutex_lock(&lock);
     bool ok = true;
     mc_formula_language = &mc_op_language;
-    for (size_t i = 0; i < NELEM(families) && ok && !atomic_load(&made); i++) {
-        ok = add(families[i].row, families[i].count ? *families[i].count : families[i].n);
+    for (int i = 0; i < mc_nop_families && ok && !atomic_load(&made); i++) {
+        const struct mc_op_family *f = &mc_op_families[i];
+        ok = i < MOST_FAMILIES && add(f->row, f->count ? *f->count : f->n);
         family_end[i] = ntable;
     }
     if (ok) {
@@ -157,21 +61,21 @@ static bool make(void)
 
 const char *mc_op_family(const struct mc_op *op)
 {
-    size_t i = 0;
-    while (i + 1 < NELEM(families) && op->index >= family_end[i]) {
+    int i = 0;
+    while (i + 1 < mc_nop_families && op->index >= family_end[i]) {
         i++;
     }
-    return families[i].title;
+    return mc_op_families[i].title;
 }
 
 const char *mc_op_family_rules(const struct mc_op *op)
 {
     const char *title = mc_op_family(op);
-    size_t i = 0;
-    while (strcmp(families[i].title, title) != 0) {
+    int i = 0;
+    while (strcmp(mc_op_families[i].title, title) != 0) {
         i++;
     }
-    return families[i].rules;
+    return mc_op_families[i].rules;
 }
 
 const struct mc_op *mc_op_find(const char *name)

@@ -21,6 +21,9 @@ struct mc_choice {
     size_t able;
     struct mc_str why; /* why candidates could not be planned */
     int64_t mode;      /* enum mc_plan_mode; a flag of the family may have set it */
+    /* the solver is a chosen one: it was timed as a whole, so children that are not listed as chosen are
+     * selected by estimate */
+    bool chosen;
 };
 
 /* ---- planner.c ---- */
@@ -32,6 +35,10 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c);       /* the first by e
 /* like mc_plan_with, for these options instead of p's */
 struct mc_plan *mc_plan_under(const struct mc_problem *p, const struct mc_solver *s,
                               const struct mc_plan_options *options);
+/* site->note, if the problem's family has it */
+mc_code_list *mc_plan_note(const struct mc_problem *p, mc_code_list *list);
+/* Adds the plan's code to the list that this thread notes.  NULL: no memory; the plan is freed. */
+struct mc_plan *mc_plan_noted(struct mc_plan *plan);
 /* ---- contest.c ---- */
 /* times the likely candidates against each other */
 struct mc_plan *mc_choice_fastest(struct mc_choice *c);

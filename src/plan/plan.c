@@ -8,6 +8,12 @@ const char *const mc_act_names[] = {
     [ACT_GELU_ERF] = " gelu_erf", [ACT_SWISH] = " swish",
 };
 
+mc_code_list *mc_plan_note(const struct mc_problem *p, mc_code_list *list)
+{
+    const struct mc_site *site = p->family->site;
+    return site && site->note ? site->note(list) : NULL;
+}
+
 static struct mc_plan *bind(const struct mc_problem *p, const struct mc_solver *s,
                             const struct mc_plan_options *options)
 {
@@ -17,19 +23,39 @@ static struct mc_plan *bind(const struct mc_problem *p, const struct mc_solver *
     }
     memcpy(copy, p, p->family->problem_size);
     copy->options = *options;
+    mc_code_list code = { 0 }, *before = mc_plan_note(p, &code);
     struct mc_plan *plan = s->plan(copy);
+    mc_plan_note(p, before);
     if (!plan) {
+        VEC_FREE(code);
         mc_free(copy);
         return NULL;
     }
     plan->solver = s;
     plan->problem = copy;
+    plan->code = code;
+    return plan;
+}
+
+struct mc_plan *mc_plan_noted(struct mc_plan *plan)
+{
+    mc_code_list *to = plan ? mc_plan_note(plan->problem, NULL) : NULL;
+    if (to) {
+        mc_plan_note(plan->problem, to);
+    }
+    for (size_t i = 0; to && i < plan->code.n; i++) {
+        if (!VEC_PUSH(*to, plan->code.at[i])) {
+            mc_plan_free(plan);
+            plan = NULL;
+            break;
+        }
+    }
     return plan;
 }
 
 struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver *s)
 {
-    return bind(p, s, &p->options);
+    return mc_plan_noted(bind(p, s, &p->options));
 }
 
 struct mc_plan *mc_plan_under(const struct mc_problem *p, const struct mc_solver *s,
@@ -44,7 +70,7 @@ struct mc_plan *mc_plan_under(const struct mc_problem *p, const struct mc_solver
 
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
 {
-    return mc_plan_under(p, s, &p->options);
+    return mc_plan_noted(mc_plan_under(p, s, &p->options));
 }
 
 struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace,
@@ -68,6 +94,7 @@ void mc_plan_free(struct mc_plan *p)
     if (p->destroy) {
         p->destroy(p);
     }
+    VEC_FREE(p->code);
     mc_free((void *)p->problem);
     mc_free(p);
 }
@@ -79,6 +106,23 @@ double mc_plan_least(const struct mc_plan *p)
         seconds += p->child[i] ? mc_plan_least(p->child[i]) : 0;
     }
     return seconds;
+}
+
+bool mc_plan_chosen(const struct mc_plan *p, struct mc_arena *a, mc_chosen_list *list)
+{
+    struct mc_str key = { 0 };
+    bool good = true;
+    if (p->measured) {
+        p->problem->family->key(p->problem, &key);
+        const struct mc_chosen_solver one = { key.s ? mc_arena_str(a, key.s, key.n) : NULL, p->solver->name,
+                                              p->cost };
+        good = !key.bad && one.key && VEC_PUSH(*list, one);
+    }
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        good = good && (!p->child[i] || mc_plan_chosen(p->child[i], a, list));
+    }
+    mc_str_free(&key);
+    return good;
 }
 
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out)

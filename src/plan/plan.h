@@ -20,6 +20,12 @@
 struct mc_plan;
 struct mc_site;
 enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
+/* Solvers that were chosen before, on this processor and for as many threads: sorted by key.  A bundle has
+ * such a list. */
+struct mc_chosen {
+    struct mc_chosen_solver { const char *key, *solver; double seconds; } * at;
+    size_t n;
+};
 /* How a plan is to be made.  mc_plan_options_of reads the flags once, when a shape is planned.  From there
  * the options are passed on: a solver gives the options of its problem to the problems of its children. */
 struct mc_plan_options {
@@ -34,12 +40,27 @@ struct mc_plan_options {
     size_t workspace;               /* the most bytes of workspace that a plan may need */
     bool out_of_memory;             /* `workspace` is lower than the flag because memory ran out */
     bool deterministic;             /* solvers that are not deterministic are not considered */
+    bool portable;                  /* solvers that are not portable are not considered */
     bool check;                     /* check=3: the result of each plan is compared with the reference */
+    const struct mc_chosen *chosen; /* solvers for problems that it lists; NULL: there is no list */
 };
 struct mc_problem {             /* first member of every family's problem struct */
     const struct mc_family *family;
     struct mc_plan_options options;
 };
+/* Is a reference of sums of products a substitute for a solver named portable that refuses?  A runtime has no
+ * such solvers, and its sums would have other bits. */
+#ifdef MC_RUNTIME
+#define MC_PORTABLE false
+#else
+#define MC_PORTABLE true
+#endif
+/* What a family has for timing solvers and for comparing them with the reference: a runtime does neither. */
+#ifdef MC_RUNTIME
+#define TRIED(function) NULL
+#else
+#define TRIED(function) function
+#endif
 struct mc_solver {
     const char *name;           /* in wisdom, flags and logs */
     bool nondeterministic;      /* two runs may give different bits */
@@ -54,7 +75,12 @@ struct mc_solver {
      * refuse(), for solvers that are to be timed or were named by a flag; for others plan() fails.  NULL:
      * there are no such reasons. */
     const char *(*missing)(const struct mc_problem *p);
+    /* the same bits on every processor that has, or has not, a fused multiply-add, and in exported files */
+    bool portable;
 };
+enum { MC_PREPARED = 7, MC_PLAN_OPERANDS };   /* of operand[], if an operand stays the same */
+/* What kernels were compiled from, by the device that compiles at run time; a bundle is made of it. */
+typedef VEC(void *) mc_code_list;
 struct mc_plan {
     const struct mc_solver *solver;
     const struct mc_problem *problem;       /* a copy that the plan owns */
@@ -62,9 +88,15 @@ struct mc_plan {
     bool measured;
     size_t workspace;                       /* bytes that a run needs, aligned to 64 */
     mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
+    /* Operands that the problem says stay the same: prepare() stores what run() makes of them, `prepared`
+     * bytes, which run() then reads at operand[MC_PREPARED]; NULL there: it was not called.  prepare NULL:
+     * nothing is prepared. */
+    size_t prepared;
+    void (*prepare)(const struct mc_plan *p, void *const *operand, void *prepared, int threads);
     void (*destroy)(struct mc_plan *p);     /* frees what plan() made beyond this struct; may be NULL */
     struct mc_plan *child[2];
     void *state;
+    mc_code_list code;                      /* of its kernels, and of those of the plans that it runs */
 };
 /* The memory of an operand, in elements, from the lowest address on.  count 0: there is no such operand. */
 struct mc_extent {
@@ -82,6 +114,9 @@ struct mc_site {
     void (*give)(void *p);
     /* like mc_time; the times are those of the device */
     struct mc_timing (*time)(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
+    /* From now on the code of kernels that this thread asks for is added to the list; NULL: to none.  Returns
+     * the list before. */
+    mc_code_list *(*note)(mc_code_list *list);
 };
 struct mc_family {
     const char *name;                                        /* "gemm" */
@@ -118,8 +153,8 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p);
 void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver refuses p */
 /* the lowest estimate of the solvers that do not refuse p; 1e30: all refuse */
 double mc_plan_cheapest(const struct mc_problem *p);
-/* Seconds of a run: from wisdom if the mode uses wisdom, else the lowest estimate.  Negative: unknown, or a
- * flag names a solver. */
+/* Seconds of a run: of a chosen solver, or from wisdom if the mode uses wisdom, else the lowest estimate.
+ * Negative: unknown, or a flag names a solver. */
 double mc_plan_seconds(const struct mc_problem *p);
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s); /* why; NULL: it can */
 /* ---- plan.c ---- */
@@ -133,6 +168,9 @@ struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *con
 void mc_plan_free(struct mc_plan *p);
 /* sum of the lower bounds of its solver and of its children; 0: none is known */
 double mc_plan_least(const struct mc_plan *p);
+typedef VEC(struct mc_chosen_solver) mc_chosen_list;
+/* Adds the solvers of p and its children that were timed; the texts are in the arena.  False: no memory. */
+bool mc_plan_chosen(const struct mc_plan *p, struct mc_arena *a, mc_chosen_list *list);
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */
 /* ---- trial.c: plans for one problem timed against each other ---- */
 struct mc_trials {

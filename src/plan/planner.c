@@ -1,5 +1,7 @@
 /* planner.c: selects a solver for a problem.
  *
+ * A solver that the options list as chosen is used.  For other problems the flag `plan` decides:
+ *
  *   plan=estimate    the lowest estimate
  *   plan=measure     what wisdom has for the problem; else the likely solvers are timed, and the fastest is
  *                    put into wisdom
@@ -27,6 +29,7 @@ struct mc_plan_options mc_plan_options_of(const struct mc_site *site)
         .solver_mode = mode,
         .workspace = (size_t)mc_flag_int(site ? FLAG_cuda_workspace : FLAG_workspace),
         .deterministic = mc_flag_int(FLAG_deterministic),
+        .portable = !site && mc_flag_int(FLAG_portable),
         .check = mc_flag_int(FLAG_check) >= CHECK_PLANS,
     };
 }
@@ -49,6 +52,9 @@ static const char *refuses(const struct mc_problem *p, const struct mc_solver *s
 {
     if (s->nondeterministic && p->options.deterministic) {
         return "is not deterministic, and the flag deterministic is set";
+    }
+    if (p->options.portable && !s->portable) {
+        return "is not portable, and the flag portable is set";
     }
     return s->refuse ? s->refuse(p) : NULL;
 }
@@ -74,6 +80,7 @@ struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s)
     struct mc_plan_options options = c->problem->options;
     options.depth++;
     options.solver_mode = (enum mc_plan_mode)c->mode;
+    options.mode = c->chosen ? PLAN_ESTIMATE : options.mode;
     struct mc_plan *plan = mc_plan_under(c->problem, s, &options);
     if (!plan) {
         mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
@@ -138,7 +145,8 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
 
 /* ---- wisdom ---- */
 
-/* What a timing depends on beside the problem: the number of threads, the solvers and the workspace cap.
+/* What a timing depends on beside the problem: the number of threads, the solvers, the workspace cap, and
+ * whether only portable solvers were timed.
  * Many solvers of a GPU are for one precision or one generation.  There only those that do not refuse count,
  * so that a new solver leaves the wisdom about other problems valid. */
 static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str *key)
@@ -153,7 +161,8 @@ static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str
                 ? h
                 : mc_hash_mix(h, mc_hash_str((*s)->name));
     }
-    mc_str_addf(key, "%s t%d s%08x%s", c->key.s, mc_team_size(), (unsigned)h, exhaustive ? " all" : "");
+    mc_str_addf(key, "%s t%d s%08x%s%s", c->key.s, mc_team_size(), (unsigned)h,
+                c->problem->options.portable ? " portable" : "", exhaustive ? " all" : "");
     return !key->bad;
 }
 
@@ -165,13 +174,11 @@ static bool wisdom_of(const struct mc_choice *c, bool exhaustive, char name[64],
     return found;
 }
 
-static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
+/* A plan by the solver of that name.  NULL: there is no such solver, or it cannot do the problem. */
+static struct mc_plan *measured_before(struct mc_choice *c, const char *name, double seconds)
 {
     struct mc_plan *plan = NULL;
-    char name[64];
-    double seconds;
-    const bool found = wisdom_of(c, exhaustive, name, &seconds);
-    for (const struct mc_solver *const *s = c->problem->family->solvers; found && *s; s++) {
+    for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
         if (strcmp((*s)->name, name) == 0 && !refuses(c->problem, *s)) {
             plan = mc_choice_plan(c, *s);
             if (plan) {
@@ -181,6 +188,33 @@ static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
             break;
         }
     }
+    return plan;
+}
+
+static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
+{
+    char name[64];
+    double seconds;
+    return wisdom_of(c, exhaustive, name, &seconds) ? measured_before(c, name, seconds) : NULL;
+}
+
+static int by_key(const void *key, const void *chosen)
+{
+    return strcmp(key, ((const struct mc_chosen_solver *)chosen)->key);
+}
+
+static const struct mc_chosen_solver *listed(const struct mc_choice *c)
+{
+    const struct mc_chosen *list = c->problem->options.chosen;
+    return list && list->n ? bsearch(c->key.s, list->at, list->n, sizeof *list->at, by_key) : NULL;
+}
+
+static struct mc_plan *chosen_before(struct mc_choice *c)
+{
+    const struct mc_chosen_solver *one = listed(c);
+    c->chosen = one != NULL;
+    struct mc_plan *plan = one ? measured_before(c, one->solver, one->seconds) : NULL;
+    c->chosen = false;
     return plan;
 }
 
@@ -285,8 +319,12 @@ static struct mc_plan *choose(struct mc_choice *c)
         return forced(c, name);
     }
     const bool times = c->mode != PLAN_ESTIMATE && c->problem->family->operands;
-    struct mc_plan *plan = NULL;
-    if (times && (!plan_from_wisdom(c, &plan) || plan)) {
+    struct mc_plan *plan = chosen_before(c);
+    if (plan && !mc_choice_verified(c, plan)) {
+        mc_plan_free(plan);
+        return NULL;
+    }
+    if (plan || (times && (!plan_from_wisdom(c, &plan) || plan))) {
         return plan;
     }
     if (!collect_candidates(c)) {
@@ -314,7 +352,10 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
     mc_clear_error(); /* so that mc_last_status tells of this call only */
     p->family->key(p, &c.key);
     if (!c.key.bad && c.key.s) {
+        mc_code_list *before = mc_plan_note(p, NULL); /* not of candidates that lose */
         plan = choose(&c);
+        mc_plan_note(p, before);
+        plan = mc_plan_noted(plan);
     }
     if (plan) {
         log_plan(&c, plan);
@@ -345,8 +386,10 @@ double mc_plan_seconds(const struct mc_problem *p)
     const char *asked = p->family->forced ? p->family->forced(p, &c.mode) : "auto";
     p->family->key(p, &c.key);
     const bool good = !c.key.bad && c.key.s && asked && strcmp(asked, "auto") == 0;
-    const bool timed = good && c.mode != PLAN_ESTIMATE &&
-                       (wisdom_of(&c, true, name, &seconds) || wisdom_of(&c, false, name, &seconds));
+    const struct mc_chosen_solver *one = good ? listed(&c) : NULL;
+    const bool timed = one || (good && c.mode != PLAN_ESTIMATE &&
+                               (wisdom_of(&c, true, name, &seconds) || wisdom_of(&c, false, name, &seconds)));
+    seconds = one ? one->seconds : seconds;
     if (good && !timed && collect_candidates(&c) && c.able) {
         seconds = c.list.at[0].estimate;
     }

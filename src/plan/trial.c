@@ -93,7 +93,19 @@ static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *pla
     if (plan->workspace && !c.workspace) {
         return (struct mc_timing){ 0 };
     }
+    if (plan->prepare) {
+        t->operand[MC_PREPARED] = alloc_operands(site, plan->prepared);
+        if (!t->operand[MC_PREPARED]) {
+            free_operands(site, c.workspace);
+            return (struct mc_timing){ 0 };
+        }
+        plan->prepare(plan, t->operand, t->operand[MC_PREPARED], 0);
+    }
     const struct mc_timing got = (site ? site->time : mc_time)(call, &c, t->each, most);
+    if (plan->prepare) {
+        free_operands(site, t->operand[MC_PREPARED]);
+        t->operand[MC_PREPARED] = NULL;
+    }
     free_operands(site, c.workspace);
     return got;
 }

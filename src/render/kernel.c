@@ -62,7 +62,7 @@ static void need(struct mc_kernel *k, int v, int stage, unsigned char *mark)
     }
 }
 
-void mc_kernel_analyse(struct mc_kernel *k)
+mc_status mc_kernel_analyse(struct mc_kernel *k)
 {
     /* floating-point operations that a plain and a costly op count for */
     static const double costs[] = { 1, 15 };
@@ -99,7 +99,10 @@ void mc_kernel_analyse(struct mc_kernel *k)
         k->flops += v->kind == K_OP ? costs[v->op->flags & OP_COSTLY ? 1 : 0] : v->kind == K_REDUCE ? 1 : 0;
     }
     unsigned char *mark = mc_calloc(k->val.n + 1, 1, "kernel");
-    for (int stage = 1; mark && stage < k->nstage; stage++) {
+    if (!mark) {
+        return MC_EMEMORY;
+    }
+    for (int stage = 1; stage < k->nstage; stage++) {
         memset(mark, 0, k->val.n);
         for (size_t i = 0; i < k->val.n; i++) {
             struct mc_kval *v = &k->val.at[i];
@@ -115,6 +118,7 @@ void mc_kernel_analyse(struct mc_kernel *k)
         }
     }
     mc_free(mark);
+    return MC_OK;
 }
 
 /* ---- equal kernels ---- */

@@ -65,6 +65,9 @@ struct mc_kernel {
     bool exact;
     /* a vector kernel: its innermost loop takes sixteen elements at a time */
     bool wide;
+    /* set for all kernels of a program: sums along the innermost loop have sixteen lanes, whose order the
+     * text fixes */
+    bool lanes;
     /* forms that are not printed, as static sizes exclude them: GRID_VECTOR and its neighbours for a GPU;
      * ROW_VECTOR, ROW_LOOP of a vector row kernel */
     unsigned never;
@@ -86,7 +89,7 @@ typedef void mc_kernel_fn(char *const *p, const int64_t *s, const int64_t *n, in
 enum { KERNEL_COLUMNS = 512 }; /* columns that a column kernel computes at a time */
 
 int  mc_kernel_add(struct mc_kernel *k, struct mc_kval v);       /* equal values are one; -1: out of memory */
-void mc_kernel_analyse(struct mc_kernel *k);                     /* sets the fields that are derived */
+mc_status mc_kernel_analyse(struct mc_kernel *k);                /* sets the fields that are derived */
 void mc_kernel_free(struct mc_kernel *k);
 /* is their text the same, except for the names? */
 bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b);
@@ -106,17 +109,20 @@ struct mc_dialect {
     const char *suffix[MC_NDTYPE];     /* of functions and constants for that dtype: f, d, i */
     const char *load_as[MC_NDTYPE], *store_as[MC_NDTYPE]; /* conversions at loads and stores, "" for none */
     bool vectors;                      /* vector kernels may be printed for it */
+    bool standard;                     /* compiled without MC_KERNEL_FLAGS */
     const char *loop;                  /* before a loop without dependences */
     const char *reduce_loop;           /* before a loop with a reduction; "%s" is "+:a1) reduction(max:a2" */
     /* functions that its compiler has, " exp log "; NULL: all are those of math.c */
     const char *native;
     const char *builtins;  /* definitions for special functions, behind the prelude */
 };
-extern const struct mc_dialect mc_dialect_c, mc_dialect_cuda;
+/* standard: for exported files */
+extern const struct mc_dialect mc_dialect_c, mc_dialect_standard_c, mc_dialect_cuda;
 
 /* forms of a vector row kernel: a row is one vector; rows of any size */
 enum { VECTOR_LANES = 16, ROW_VECTOR = 8, ROW_LOOP = 16 };
-/* vector_kernel.c: can k be printed as a vector kernel?  The caller sets k->wide. */
+/* vector_kernel.c: can k be printed as a vector kernel, for processors that have such vectors?  The caller
+ * sets k->wide. */
 bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel *k);
 /* grid.c: kernels for a grid of threads, and the one struct that each takes as its argument */
 struct mc_grid_head {
@@ -202,5 +208,33 @@ size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads);
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one text */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
+/* what that text has before its kernels: types, functions */
+void mc_render_functions(struct mc_str *out, const struct mc_dialect *d, int n,
+                         struct mc_kernel *const *kernels);
+/* One launch of a kernel.  Expressions are C, and contain no name that is a letter, or a letter and digits,
+ * and none of to, acc, far, beyond, stop, nb, err, i64. */
+struct mc_kernel_launch {
+    const int64_t *s, *n;       /* as in mc_kernel_fn; for the join of a fold, n[0] is the number of chunks */
+    /* by operand, then row buffers or accumulators: its address, of type char *; of an index operand, an
+     * integer */
+    const char *const *base;
+    /* fold, NULL: the numbers n[0] and n[3].  Else names of variables, for what differs from chunk to
+     * chunk. */
+    const char *count, *first;
+    /* A line before loop `shared`, 0 or 1, which threads share; NULL: none. */
+    const char *parallel;
+    int shared;
+    const char *each_row;       /* a line at the start of each row; NULL: none */
+};
+/* Prints the loops of k, which is no vector kernel, as a block without a function around it.  Counts, strides
+ * and addresses are those of the launch; loops of one iteration are omitted.  A kernel that checks indices or
+ * is bounded sets err[], as a kernel's function does.  Of a fold: what runs for each chunk; and the end, as
+ * NAME_join. */
+void mc_render_launch(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *k,
+                      const struct mc_kernel_launch *at);
+void mc_render_launch_join(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *k,
+                           const struct mc_kernel_launch *at);
+/* indent.c: C text with a statement a line, indented by braces */
+void mc_indent(struct mc_str *out, const char *text);
 
 #endif

@@ -19,7 +19,7 @@
     "  return pair ? i & 1 ? (u64)c3 << 32 | c2 : (u64)c1 << 32 | c0 : i & 2 ? i & 1 ? c3 : c2 : i & 1 ? c1 : c0; }\n"   \
     /* v rounded to odd: truncated, and the last bit set if inexact.  Rounding that to a half rounds v once. */         \
     "INLINE float odd_(double v) { union { float f; u32 u; } r; r.f = (float)v; const double b = (double)r.f;\n"         \
-    "  const u32 beyond = v > 0 ? b > v : b < v; r.u = (b < v) | (b > v) ? (r.u - beyond) | 1u : r.u; return r.f; }\n"    \
+    "  const u32 beyond = v > 0 ? b > v : b < v; r.u = ((b < v) | (b > v)) ? (r.u - beyond) | 1u : r.u; return r.f; }\n"        \
     "INLINE u64 upow_(u64 a, u64 b) { u64 r = 1; for (; b; b >>= 1, a *= a) if (b & 1) r *= a; return r; }\n"           \
     "#define ipow(a, b) ((T)-1 < (T)1 ? (T)ipow_((i64)(a), (i64)(b)) : (T)upow_((u64)(a), (u64)(b)))\n"                \
     /* the integer nearest to a float, 0 for NaN */                                                                    \

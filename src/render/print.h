@@ -9,6 +9,8 @@ struct print {
     struct mc_str *out;
     const struct mc_dialect *d;
     const struct mc_kernel *k;
+    const struct mc_kernel_launch *at; /* the only launch; NULL: a function for any shape */
+    char number[3][24];        /* its counts */
     int stage;
     bool second;               /* vector_loop.c: printing for the second of two accumulators */
     bool grid;                 /* printed by grid.c: a failed check stores its step's number */
@@ -20,6 +22,7 @@ struct print {
     unsigned char *back;
     unsigned char *done;       /* row values printed so far */
     unsigned char *wait;       /* grid_column.c: row values that are not to be printed yet; NULL: none */
+    int lanes;                 /* row_loop.c: reductions are in lane i; 0: they are scalars */
     /* vector_loop.c: a row is one vector, and the values that it has so far; NULL: rows of any size */
     unsigned char *held;
 };
@@ -58,6 +61,24 @@ void mc_print_finish(struct print *p, int v);
 /* render.c */
 /* row values of this stage, for nb columns */
 void mc_print_column_values(struct print *p);
+/* address.c */
+/* the count of a loop; -1: only a call tells */
+int64_t mc_print_known(const struct print *p, int loop);
+const char *mc_print_count(struct print *p, int loop); /* "n1", "100" */
+void mc_print_parallel(struct print *p, int loop, const char *otherwise);
+/* "for (i64 i1 = 0; i1 < n1; i1++)", and `after`; of one iteration only the brace in `after` */
+void mc_print_for(struct print *p, int loop, const char *after);
+/* "for (i64 j = 0; j < n0; j++) { "; of one element a block in which j is 0 */
+void mc_print_for_elements(struct print *p, const char *pragma);
+void mc_print_address(struct print *p, size_t i); /* "p[3]", or its expression */
+/* does a column kernel compute all its columns at once? */
+bool mc_print_one_block(const struct print *p);
+/* The addresses of the operands on the element level, or of the others.  offset: "12": + i1 * s[4] + i2 *
+ * s[5]; "j": + j0 */
+void mc_print_pointers(struct print *p, bool elements, const char *offset);
+void mc_print_row_buffer(struct print *p, int b, const char *type);
+/* the position of an element, for reductions by position */
+void mc_print_position(struct print *p, struct mc_str *position);
 /* print_stage.c */
 /* marks the elements that p->stage computes; false: none */
 bool mc_print_mark(struct print *p);
@@ -79,6 +100,8 @@ void mc_print_each(struct print *p, void (*f)(struct print *p, int v));
 void mc_print_acc(struct print *p, int v);
 void mc_print_lane(struct print *p, int v);
 void mc_print_merge(struct print *p, int v);
+/* row_loop.c: the innermost loop of row and fold kernels */
+void mc_print_row_loop(struct print *p);
 /* vector_kernel.c: values as vectors; vector_loop.c: the innermost loops */
 /* the text of vector.h; macros that ops' expressions use */
 extern const char mc_vector_kernel_text[], mc_vector_kernel_names[];

@@ -74,7 +74,10 @@ void mc_print_fill(struct print *p, const char *text, int v, const char *positio
 {
     bool column = p->k->mode == KERNEL_COLUMN;
     for (; *text; text++) {
-        if (*text == '@') {
+        if (p->lanes && (*text == 'l' || *text == 'q') && text[1] == '@') {
+            mc_str_addf(p->out, "%c%d[i]", *text == 'l' ? 'm' : 'y', v);
+            text++;
+        } else if (*text == '@') {
             mc_str_addf(p->out, "%d", v);
         } else if (*text == '#') {
             mc_print_ref(p, p->k->val.at[v].arg[0]);

@@ -42,7 +42,7 @@ static bool must_wrap(const struct mc_dialect *d, const char *code, mc_dtype t)
 {
     const bool has_sign = strcmp(d->calc[t], d->calc[MC_INT32]) == 0 ||
                           t == MC_INT64; /* smaller integers are computed in int32 */
-    return d->native && t != MC_BOOL && has_sign && !strpbrk(code, "/%<>=?:&|^~!(");
+    return (d->native || d->standard) && t != MC_BOOL && has_sign && !strpbrk(code, "/%<>=?:&|^~!(");
 }
 
 /* "INLINE float op_tanh_f(float a) { ... }", once for each op and dtype. */
@@ -86,9 +86,18 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
             mc_str_add(&body, ") { ");
             if (must_wrap(d, code, t)) {
                 const char *u = d->calc[t == MC_INT64 ? MC_UINT64 : MC_UINT32];
-                mc_str_addf(&body,
-                            "typedef %s U; return (T)[](U a, U b) -> U { (void)b; return %s; }((U)a, (U)%c);",
-                            u, code, v->narg > 1 ? 'b' : 'a');
+                const char second = v->narg > 1 ? 'b' : 'a';
+                if (d->standard) {
+                    mc_str_addf(&body,
+                                "typedef %s U; const T p = a, q = %c; { const U a = (U)p, b = (U)q; (void)b; "
+                                "return (T)(%s); }",
+                                u, second, code);
+                } else {
+                    mc_str_addf(
+                        &body,
+                        "typedef %s U; return (T)[](U a, U b) -> U { (void)b; return %s; }((U)a, (U)%c);", u,
+                        code, second);
+                }
             } else if (mc_is_float(t) && v->op->typing == TYPE_INT64) {
                 mc_str_addf(&body, "const T y = %s; return to_i64(y);", code);
             } else {
@@ -229,10 +238,13 @@ void mc_print_beyond(struct print *p, int v)
 {
     if (p->k->val.at[v].bounded && !p->grid) {
         const int arg = p->k->val.at[v].arg[0];
-        static const char *const part[] = { "beyond |= (", " != ", ") & (", " - ", " == 0); " };
+        /* with lanes, in a form that gcc vectorises after a selection of NaN */
+        static const char *const part[][5] = { { " |= (", " != ", ") & (", " - ", " == 0); " },
+                                               { " |= ", " != ", " ? ", " - ", " == 0 ? 1 : 0 : 0; " } };
         const int of[] = { v, v, arg, arg };
-        for (size_t i = 0; i < NELEM(part); i++) {
-            mc_str_add(p->out, part[i]);
+        mc_str_add(p->out, p->lanes ? "far[i]" : "beyond");
+        for (size_t i = 0; i < NELEM(part[0]); i++) {
+            mc_str_add(p->out, part[p->k->lanes][i]);
             if (i < NELEM(of)) {
                 mc_print_ref(p, of[i]);
             }

@@ -4,7 +4,6 @@
  * Invariant: a kernel that mc_kernel_can_vectorize() allows computes the same values as otherwise, within the
  * error bounds of the functions of math_f32.def; an exact one computes the same bits. */
 #include "render/print.h"
-#include "device/cpu/cpu.h"
 #include <stdio.h>
 
 const char mc_vector_kernel_text[] = {
@@ -152,8 +151,7 @@ static bool can_use_value(const struct mc_kernel *k, int i)
 
 bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel *k)
 {
-    const struct mc_cpu *cpu = mc_cpu();
-    if (!d->vectors || !cpu->avx512f || !cpu->avx512dq || !mc_flag_int(FLAG_vectors) || k->inner < 0) {
+    if (!d->vectors || !mc_flag_int(FLAG_vectors) || k->inner < 0) {
         return false;
     }
     bool elements = false;

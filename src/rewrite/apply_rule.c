@@ -165,7 +165,11 @@ static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, con
     if (from && !mc_pattern_may_match(from, n)) {
         return NULL;
     }
-    struct mc_match m = { .root = n, .g = r->g, .uses = r->uses.at, .nuses = r->uses.n };
+    struct mc_match m; /* bindings are cleared where a pattern is matched; most rules tried here have none */
+    m.root = n;
+    m.g = r->g;
+    m.uses = r->uses.at;
+    m.nuses = r->uses.n;
     if (!(from ? mc_pattern_match(from, rule, n, &m) : !rule->when || rule->when(&m)) ||
         !rule_applies(rule, n, r->o->strict)) {
         return NULL;

@@ -21,35 +21,6 @@ mc_node *mc_shuffle(mc_node *x, int rank, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
 }
 
-/* The size s, lifted through ops as far towards the inputs as possible. */
-static mc_node *source_of_size(mc_node *s)
-{
-    mc_node *up;
-    while (!mc_is_error(s) && s->op->form == FORM_SIZE &&
-           (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0])))) {
-        s = up;
-    }
-    return s;
-}
-
-/* The size of a formula op's result is lifted through the whole expansion at once: the expansion itself might
- * be rewritten to the formula op again. */
-mc_node *mc_lifted_size(mc_node *n, int item, int axis)
-{
-    const struct mc_type *t = &n->types[item];
-    mc_node *x = NULL;
-    if (t->dims[axis] >= 0) {
-        return mc_node_int(n->graph, t->dims[axis]);
-    }
-    if (n->op->size) {
-        x = n->op->size(n, item, axis);
-    } else if (n->op->formula && n->op->flags & OP_EXPANDS) {
-        mc_node *y = mc_formula_expand(n->graph, n->op, n->nin, n->in, n->attr);
-        x = source_of_size(mc_is_error(y) ? y : mc_size_of(mc_item(y, item), axis));
-    }
-    return x;
-}
-
 bool mc_size_is(mc_node *size, mc_node *x, int axis)
 {
     int64_t v;
@@ -57,7 +28,7 @@ bool mc_size_is(mc_node *size, mc_node *x, int axis)
     if (mc_const_ints(size, &v, 1, &n)) {
         return v == x->type.dims[axis];
     }
-    return source_of_size(size) == source_of_size(mc_size_of(x, axis));
+    return mc_source_of_size(size) == mc_source_of_size(mc_size_of(x, axis));
 }
 
 mc_node *mc_shape_vector(mc_node *n)

@@ -31,7 +31,7 @@ static bool all_known(const mc_node *n)
 static mc_node *fold(const struct mc_match *m)
 {
     mc_node *n = m->root->op == &mc_op_item ? m->root->in[0] : m->root;
-    mc_array *in[16], *out[16] = { 0 };
+    mc_array *in[16], *out[MC_MOST_RESULTS] = { 0 };
     if (!all_known(n) || n->nin > (int)NELEM(in) || n->op == &mc_op_tuple) {
         return NULL;
     }

@@ -32,6 +32,7 @@ static const struct stage { const char *name; const struct mc_rule_table *table[
     /* Stages without rules: compile.c asks mc_stage_off. */
     { "layout",       { NULL } },
     { "fusion",       { NULL } },
+    { "loops",        { NULL } },
 };
 
 /* ---- reading the tables, once ---- */

@@ -6,6 +6,7 @@
 #define MC_REWRITE_H
 
 #include "op/op.h"
+#include "op/size.h"
 
 enum mc_promise {
     EXACT,  /* same bits for every input, -0, inf and NaN included */
@@ -101,6 +102,12 @@ struct mc_user_rule {
     struct mc_user_rule *next;
 };
 
+/* merge_loops.c.  Replaces out[] */
+mc_status mc_loops_merge(int n, mc_node **out);
+/* loops.c; not whole: only what nothing reads goes.  Replaces out[] */
+mc_status mc_loops_simplify(mc_graph *g, int n, mc_node **out, bool whole);
+/* branches.c: choices become branches.  Replaces out[] */
+mc_status mc_branches_make(mc_graph *g, int n, mc_node **out);
 mc_status mc_rewrite_share(mc_graph *g, const mc_graph *from);    /* copies the rules of another graph */
 
 /* ---- for rules in C ---- */
@@ -117,8 +124,6 @@ double mc_letter_number(const struct mc_match *m, char c);         /* of a const
 bool mc_letter_may_wait(const struct mc_match *m, char c);
 /* x in the shape of n: x itself if it has that shape, else an alloc; NULL if x does not fit. */
 mc_node *mc_fit(mc_node *n, mc_node *x);
-/* the size of an axis of n's result `item`, in terms of sizes of the inputs; NULL: unknown */
-mc_node *mc_lifted_size(mc_node *n, int item, int axis);
 /* is `size` provably the size of x along the axis? */
 bool mc_size_is(mc_node *size, mc_node *x, int axis);
 mc_node *mc_shape_vector(mc_node *n);

@@ -91,7 +91,8 @@ static int allocate_gap(struct arena *a, int64_t size, int step, int last)
 }
 
 /* A source of the step whose memory the result v may take over: this step is the last to read it, it has the
- * same size and layout, and is read element by element. -1: none. */
+ * same size and layout, and is read element by element. The product that an epilogue reads has no last step.
+ * -1: none. */
 static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a,
                         int step, int v)
 {
@@ -104,7 +105,7 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         int src = o->dst || o->index ? -1 : st->operand[i];
-        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step ||
+        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last > step ||
             p->slot[src].base != BASE_ARENA || mc_heavy_reads(f, st, src) ||
             mc_dtypes[o->dtype].size != mc_dtypes[p->slot[v].type.dtype].size ||
             o->varies != st->kernel->varies ||
@@ -154,6 +155,12 @@ static int direct_output(const struct mc_function *f, const struct mc_program *p
     return found;
 }
 
+/* Has value v memory already, which one of its parts needed before? */
+static bool placed(const struct mc_shape_plan *p, const struct arena *a, int v)
+{
+    return a->of[v] >= 0 || p->slot[v].base == BASE_OUTPUT;
+}
+
 /* Places result v. heavy: a solver's result, which must not overwrite a source, since the epilogue still
  * reads the sources. */
 static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step,
@@ -161,10 +168,26 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_slot *slot = &p->slot[v];
-    int out = pr->value.at[v].is_output && !f->code->device->space ? direct_output(f, pr, v) : -1;
+    if (slot->inside) { /* the first part allocates the memory of the join */
+        const int whole = slot->inside - 1;
+        TRY(placed(p, a, whole) ? MC_OK : place_result(f, p, a, step, whole, false));
+        slot->base = p->slot[whole].base;
+        slot->index = p->slot[whole].index;
+        slot->loose = p->slot[whole].loose;
+        slot->offset = slot->part;
+        a->of[v] = a->of[whole];
+        return MC_OK;
+    }
+    if (placed(p, a, v)) {
+        return MC_OK;
+    }
+    const bool direct = f->is_body || !f->code->device->space;
+    int out = pr->value.at[v].is_output && direct ? direct_output(f, pr, v) : -1;
     if (out >= 0) {
         slot->base = BASE_OUTPUT;
         slot->index = out;
+        slot->loose = f->is_body &&
+                      mc_slot_bytes(slot) % MC_ALIGNED; /* it begins at a multiple of its bytes */
         return MC_OK;
     }
     const int shared = heavy ? -1 : mc_update_aliases(f, p, step, v);
@@ -198,6 +221,7 @@ static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, con
     if (to->base != BASE_FIXED) {
         to->base = p->slot[root].base;
         to->index = p->slot[root].index;
+        to->loose |= p->slot[root].loose;
         to->offset += p->slot[root].offset;
     }
 }
@@ -298,7 +322,8 @@ static bool choose_packing(struct arena *a)
 static void assign_offsets(const struct mc_program *pr, struct mc_shape_plan *p, const struct arena *a)
 {
     for (size_t v = 0; v < pr->value.n; v++) {
-        p->slot[v].offset = a->of[v] >= 0 ? a->all->at[a->of[v]].at : p->slot[v].offset;
+        const struct mc_slot *at = &p->slot[v];
+        p->slot[v].offset = a->of[v] >= 0 ? a->all->at[a->of[v]].at + at->part : at->offset;
     }
     for (size_t i = 0; i < pr->step.n; i++) {
         if (pr->step.at[i].kind == STEP_VIEW && !p->slot[pr->step.at[i].dst[0]].own) {

@@ -10,11 +10,18 @@ enum { MOST_PLANS = 64 };
 
 /* ---- keys ---- */
 
+/* On a device kernels are chosen by what addresses are multiples of. */
+static bool is_loose(const mc_array *a)
+{
+    return mc_array_space(a) && (uintptr_t)a->data % MC_ALIGNED;
+}
+
 static int array_key(int64_t *key, const mc_array *a)
 {
     memcpy(key, a->dims, (size_t)a->rank * sizeof *key);
     memcpy(key + a->rank, a->strides, (size_t)a->rank * sizeof *key);
-    return 2 * a->rank;
+    key[2 * a->rank] = is_loose(a);
+    return 2 * a->rank + 1;
 }
 
 static int contents_key(int64_t *key, const mc_array *a)
@@ -47,9 +54,9 @@ static int make_key(struct mc_function *f)
 
 static void place_array(struct mc_slot *slot, enum mc_base base, int index, const mc_array *a)
 {
-    *slot = (struct mc_slot){ .base = base,
-                              .index = index,
-                              .type = mc_type_make(a->dtype, a->rank, a->dims) };
+    *slot = (struct mc_slot){
+        .base = base, .index = index, .loose = is_loose(a), .type = mc_type_make(a->dtype, a->rank, a->dims)
+    };
     memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
@@ -207,7 +214,10 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
-    mc_status s = f->code->backend->plan(f, p, step);
+    mc_status s = mc_join_is_made(f, p, step)       ? MC_OK
+                  : f->loop && f->loop[step]        ? mc_loop_plan(f, p, step, mc_shape_plan_work)
+                  : f->branch && f->branch[step][0] ? mc_branch_plan(f, p, step)
+                                                    : f->code->backend->plan(f, p, step);
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
 }
@@ -250,7 +260,7 @@ void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_p
 }
 
 /* Sizes, solver plans, arena, launches, in this order. */
-static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p, mc_shape_plan_one *work)
 {
     const struct mc_program *pr = &f->code->program;
     const int n = (int)pr->step.n;
@@ -261,20 +271,21 @@ static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p)
         TRY(pr->step.at[i].kind == STEP_HEAVY ? mc_heavy_plan(f, p, i) : MC_OK);
     }
     TRY(mc_pooled_step_plan(f, p));
+    TRY(mc_plan_join_parts(f, p));
     TRY(mc_plan_memory(f, p));
     TRY(f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK);
     for (int i = 0; i < n; i++) {
-        TRY(mc_shape_plan_work(f, p, i));
+        TRY(work(f, p, i));
     }
     return mc_plan_workspaces(f, p);
 }
 
 /* If sizes depend on data, a call plans each step before it runs the step, and only the backend's part is
  * planned here. */
-static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p, mc_shape_plan_one *work)
 {
     if (!f->code->program.dynamic) {
-        return plan_all(f, p);
+        return plan_all(f, p, work);
     }
     return f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK;
 }
@@ -282,20 +293,23 @@ static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p)
 static struct mc_plan_options options_of(const struct mc_function *f, int64_t workspace_cap)
 {
     struct mc_plan_options o = mc_plan_options_of(f->code->backend->site);
+    o.chosen = f->code->chosen;
     if (workspace_cap < INT64_MAX) {
         mc_plan_options_limit(&o, (size_t)workspace_cap);
     }
     return o;
 }
 
-static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, int64_t workspace_cap)
+/* For the shapes in f->arg, whose key has nkey numbers. */
+static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, const struct mc_plan_options *o,
+                                      mc_shape_plan_one *work)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_shape_plan *p = mc_calloc(1, sizeof *p, "plan");
     if (!p) {
         return NULL;
     }
-    p->options = options_of(f, workspace_cap);
+    p->options = *o;
     p->slot = mc_calloc(pr->value.n + 1, sizeof *p->slot, "plan");
     p->step = mc_calloc(pr->step.n + 1, sizeof *p->step, "plan");
     p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
@@ -306,13 +320,19 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, int64_t w
         }
         p->nkey = nkey;
         place_leaves(f, p);
-        s = plan_shape(f, p);
+        s = plan_shape(f, p, work);
     }
     if (s < 0) {
         mc_shape_plan_free(f, p);
         return NULL;
     }
     return p;
+}
+
+struct mc_shape_plan *mc_shape_plan_make(struct mc_function *f, const struct mc_plan_options *o,
+                                         mc_shape_plan_one *work)
+{
+    return new_plan(f, make_key(f), o, work);
 }
 
 void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p)
@@ -341,8 +361,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t workspac
     f->clock++;
     for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
         struct mc_shape_plan *p = *at;
-        if (p->nkey == n && (n == 0 || memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0) &&
-            !f->code->program.dynamic) {
+        if (mc_dims_equal(p->nkey, p->key, n, f->key) && !f->code->program.dynamic) {
             *at = p->next; /* to the front: most calls repeat the last shape */
             p->next = f->plans;
             f->plans = p;
@@ -351,7 +370,8 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t workspac
         }
     }
     double start = mc_now();
-    struct mc_shape_plan *p = new_plan(f, n, workspace_cap);
+    const struct mc_plan_options o = options_of(f, workspace_cap);
+    struct mc_shape_plan *p = new_plan(f, n, &o, mc_shape_plan_work);
     if (!p) {
         return NULL;
     }

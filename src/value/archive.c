@@ -58,9 +58,10 @@ static mc_status find_format(mc_archive *a)
     for (size_t i = 0; i < NELEM(formats); i++) {
         mc_str_addf(&endings, "%s%s", i ? ", " : "", formats[i]->ending);
     }
-    mc_status s = endings.bad ? MC_EMEMORY
-                              : mc_fail(MC_EUNSUPPORTED, "'%s' is no file of arrays that is known (%s)",
-                                        a->source.name, endings.s);
+    mc_status s = endings.bad
+                      ? MC_EMEMORY
+                      : mc_fail(MC_EUNSUPPORTED, "'%s' is not a file of arrays in a known format (%s)",
+                                a->source.name, endings.s);
     mc_str_free(&endings);
     return s;
 }
@@ -86,7 +87,7 @@ mc_archive *mc_archive_open(const char *path)
 {
     struct mc_source s;
     if (!path) {
-        mc_fail(MC_EARG, "mc_archive_open: no path");
+        mc_fail(MC_EARG, "mc_archive_open: the path is NULL");
         return NULL;
     }
     return mc_source_open(&s, path) < 0 ? NULL : mc_archive_read(s);
@@ -149,7 +150,7 @@ static void fail_missing(const mc_archive *a, const char *name)
 mc_array *mc_archive_load(mc_archive *a, const char *name)
 {
     if (!a || !name) {
-        mc_fail(MC_EARG, "mc_archive_load: no %s", a ? "name" : "file");
+        mc_fail(MC_EARG, "mc_archive_load: the %s is NULL", a ? "name" : "file");
         return NULL;
     }
     const struct mc_member *m = find(a, name);
@@ -182,7 +183,7 @@ static mc_status check_names(int n, const char *const *names, const mc_array *co
         if (!names[i] || !arrays[i]) {
             s = mc_fail(MC_EARG, "mc_archive_save: item %d has no %s", i, names[i] ? "array" : "name");
         } else if (mc_dict_get(&seen, names[i])) {
-            s = mc_fail(MC_EARG, "mc_archive_save: the name '%s' is there twice", names[i]);
+            s = mc_fail(MC_EARG, "mc_archive_save: the name '%s' is used twice", names[i]);
         } else if (!mc_dict_put(&seen, names[i], &seen)) {
             s = MC_EMEMORY;
         }
@@ -195,7 +196,7 @@ mc_status mc_archive_save(const char *path, const char *as, int n, const char *c
                           const mc_array *const *arrays)
 {
     if (!path || n < 0 || (n > 0 && (!names || !arrays))) {
-        return mc_fail(MC_EARG, "mc_archive_save: no %s", path ? "arrays" : "path");
+        return mc_fail(MC_EARG, "mc_archive_save: the %s is NULL", path ? "arrays" : "path");
     }
     TRY(check_names(n, names, arrays));
     mc_array **flat = mc_calloc((size_t)n, sizeof(mc_array *), "files");

@@ -26,7 +26,11 @@ int64_t mc_dims_count(int rank, const int64_t *dims)
 
 bool mc_dims_equal(int ra, const int64_t *a, int rb, const int64_t *b)
 {
-    return ra == rb && (ra == 0 || memcmp(a, b, (size_t)ra * sizeof *a) == 0);
+    bool same = ra == rb;
+    for (int i = 0; same && i < ra; i++) { /* a call of memcmp takes longer: ranks are small */
+        same = a[i] == b[i];
+    }
+    return same;
 }
 
 void mc_dims_text(struct mc_str *out, int rank, const int64_t *dims)
@@ -70,14 +74,14 @@ static mc_status check_shape(mc_dtype d, int rank, const int64_t *dims, int64_t 
         return mc_fail(MC_EARG, "%d is not a dtype", (int)d);
     }
     if (rank < 0 || rank > MC_MAX_RANK || (rank > 0 && !dims)) {
-        return mc_fail(MC_ESHAPE, "an array cannot have %d axes: at most %d", rank, MC_MAX_RANK);
+        return mc_fail(MC_ESHAPE, "an array cannot have %d axes; at most %d are possible", rank, MC_MAX_RANK);
     }
     for (int i = 0; i < rank; i++) {
         if (dims[i] < 0) {
             return fail_shape(MC_ESHAPE, "an array cannot have the shape", rank, dims);
         }
         if (!mc_mul_i64(span, MC_MAX(dims[i], (int64_t)1), &span) || (uint64_t)span > SIZE_MAX / 2) {
-            return fail_shape(MC_ESHAPE, "too large to count: the shape", rank, dims);
+            return fail_shape(MC_ESHAPE, "too large: the shape", rank, dims);
         }
     }
     *bytes = mc_dims_count(rank, dims) ? span : 0;
@@ -100,10 +104,10 @@ static void storage_unref(struct mc_storage *s)
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1) {
         return;
     }
-    if (s->space) {
-        s->space->release(s->space, s->data);
-    } else if (s->release) {
+    if (s->release) {
         s->release(s->arg);
+    } else if (s->space) {
+        s->space->release(s->space, s->data);
     } else {
         mc_free_pages(s->data);
     }
@@ -171,7 +175,7 @@ mc_array *mc_array_from(mc_dtype d, int rank, const int64_t *dims, const void *d
 {
     mc_array *a = mc_array_empty(d, rank, dims);
     if (a && a->storage->bytes && !data) {
-        mc_fail(MC_EARG, "mc_array_from: there are no elements (NULL)");
+        mc_fail(MC_EARG, "mc_array_from: the elements are NULL");
         mc_array_unref(&a);
     } else if (a && a->storage->bytes) {
         memcpy(a->data, data, a->storage->bytes);
@@ -214,7 +218,7 @@ mc_array *mc_array_wrap(mc_dtype d, int rank, const int64_t *dims, const int64_t
         strides = dense;
     }
     if (!extent(d, rank, dims, strides, &lo, &hi)) {
-        fail_shape(MC_ESHAPE, "mc_array_wrap: too large to count: the strides", rank, strides);
+        fail_shape(MC_ESHAPE, "mc_array_wrap: too large: the strides", rank, strides);
         return NULL;
     }
     struct mc_storage *s = storage_new(data, (size_t)(hi - lo), keep_memory, NULL);
@@ -238,6 +242,7 @@ mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank,
     mc_array *a = array_on(s, d, rank, dims, strides, data);
     if (a) {
         s->space = space;
+        s->release = NULL;
     }
     return a;
 }
@@ -347,7 +352,7 @@ static mc_array *contiguous_on_device(mc_array *view, const char *who)
 {
     if (view && mc_array_space(view) && !mc_array_is_contiguous(view)) {
         mc_fail(MC_EUNSUPPORTED,
-                "%s: on %s arrays are contiguous, and this view would not be; "
+                "%s: arrays on %s must be contiguous, and this view would not be; "
                 "mc_array_to(a, \"cpu\") brings the array to the host",
                 who, mc_array_device(view));
         mc_array_unref(&view);
@@ -365,7 +370,8 @@ mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t cou
 {
     int64_t last, dims[MC_MAX_RANK], strides[MC_MAX_RANK];
     if (!a || axis < 0 || axis >= a->rank) {
-        mc_fail(MC_EARG, "mc_array_slice: axis %d of an array with %d axes", axis, a ? a->rank : 0);
+        mc_fail(MC_EARG, "mc_array_slice: axis %d is out of range for an array with %d axes", axis,
+                a ? a->rank : 0);
         return NULL;
     }
     int64_t n = a->dims[axis];
@@ -395,13 +401,14 @@ mc_array *mc_array_transpose(const mc_array *a, const int *axes)
     int64_t dims[MC_MAX_RANK] = { 0 }, strides[MC_MAX_RANK] = { 0 };
     unsigned seen = 0;
     if (!a) {
-        mc_fail(MC_EARG, "mc_array_transpose: no array");
+        mc_fail(MC_EARG, "mc_array_transpose: the array is NULL");
         return NULL;
     }
     for (int i = 0; i < a->rank; i++) {
         int from = axes ? axes[i] : a->rank - 1 - i;
         if (from < 0 || from >= a->rank || seen >> from & 1) {
-            mc_fail(MC_EARG, "mc_array_transpose: axis %d is named twice or is not one of %d", from, a->rank);
+            mc_fail(MC_EARG, "mc_array_transpose: axis %d is repeated or out of range for %d axes", from,
+                    a->rank);
             return NULL;
         }
         seen |= 1u << from;

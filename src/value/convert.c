@@ -5,7 +5,7 @@
  *
  * Invariant: every conversion is defined for every value: a float beyond the range of an integer dtype
  * becomes the nearest end of the range, NaN becomes 0, integers wrap, and halves are rounded once. */
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(MC_RUNTIME)
 #pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
 #endif
 #include "value/value.h"
@@ -275,12 +275,26 @@ INLINE void pair(mc_dtype dd, char *restrict dst, mc_dtype sd, const char *restr
     }
 }
 
+/* The library has a loop for each pair of dtypes.  libmonochord-run, which is small, has loops from the
+ * widest dtype of each class, and from each dtype to the widest of its class, which changes no value. */
+#ifdef MC_RUNTIME
+#define FROM(id, class) (MC_##id == WIDEST_##class)
+#else
+#define FROM(id, class) true
+#endif
+#define WIDEST_I64 MC_INT64
+#define WIDEST_U64 MC_UINT64
+#define WIDEST_F32 MC_FLOAT32
+#define WIDEST_F64 MC_FLOAT64
+
 INLINE void from(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
 {
     switch (sd) {
 #define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
     case MC_##id:                                                                                            \
-        pair(dd, dst, MC_##id, src, n);                                                                      \
+        if (FROM(id, class)) {                                                                               \
+            pair(dd, dst, MC_##id, src, n);                                                                  \
+        }                                                                                                    \
         break;
 #include "value/dtypes.def"
 #undef DTYPE
@@ -288,7 +302,7 @@ INLINE void from(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n
     }
 }
 
-static void run(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
+static void run_from(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
 {
     switch (dd) {
 #define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
@@ -300,6 +314,39 @@ static void run(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
     case MC_NDTYPE: break;
     }
 }
+
+#ifdef MC_RUNTIME
+/* Converts to the widest dtype of the class and returns that dtype. */
+static mc_dtype widen(char *dst, mc_dtype sd, const char *src, int64_t n)
+{
+    switch (sd) {
+#define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
+    case MC_##id:                                                                                            \
+        pair(WIDEST_##class, dst, MC_##id, src, n);                                                          \
+        return WIDEST_##class;
+#include "value/dtypes.def"
+#undef DTYPE
+    default: return sd;
+    }
+}
+
+static void run(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
+{
+    _Alignas(64) char wide[CHUNK * 8];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const int64_t m = MC_MIN(n - i, (int64_t)CHUNK);
+        const mc_dtype class = widen(wide, sd, src + i * size_of(sd), m);
+        char *const to = dst + i * size_of(dd);
+        if (class == dd) {
+            memcpy(to, wide, (size_t)(m * size_of(dd)));
+        } else {
+            run_from(dd, to, class, wide, m);
+        }
+    }
+}
+#else
+#define run run_from
+#endif
 
 /* ---- strided runs ---- */
 

@@ -1,7 +1,7 @@
 /* device_array.c: arrays in memory spaces, which the host cannot address.
  *
  * Invariant: an array in a memory space is contiguous, so each operation is at most one transfer; strides and
- * dtypes are converted on the host. */
+ * dtypes are converted on the host.  What the inputs of bodies look like is not: it may be a view. */
 #include "value/value.h"
 
 static size_t bytes_of(const mc_array *a)
@@ -29,10 +29,32 @@ mc_status mc_array_store(mc_array *a, void *device, const void *host, size_t n)
     return n ? s->put(s, device, host, n) : MC_OK;
 }
 
+/* Fetches all bytes between the lowest and the highest address of a. */
+static mc_array *fetch_strided(const mc_array *a)
+{
+    int64_t below = 0, bytes = (int64_t)mc_dtypes[a->dtype].size;
+    for (int i = 0; i < a->rank; i++) {
+        const int64_t reach = (a->dims[i] - 1) * a->strides[i];
+        below += reach < 0 ? -reach : 0;
+        bytes += reach < 0 ? -reach : reach;
+    }
+    char *all = mc_alloc((size_t)bytes, "transfer");
+    mc_array *view = all && mc_array_fetch(a, all, a->data - below, (size_t)bytes) == MC_OK
+                         ? mc_array_wrap(a->dtype, a->rank, a->dims, a->strides, all + below, NULL, NULL)
+                         : NULL,
+             *r = view ? mc_array_copy(view) : NULL;
+    mc_array_unref(&view);
+    mc_free(all);
+    return r;
+}
+
 mc_array *mc_array_on_host(const mc_array *a)
 {
     if (!mc_array_space(a)) {
         return mc_array_ref(a);
+    }
+    if (bytes_of(a) && !mc_array_is_contiguous(a)) {
+        return fetch_strided(a);
     }
     mc_array *r = mc_array_empty(a->dtype, a->rank, a->dims);
     if (r && mc_array_fetch(a, r->data, a->data, bytes_of(a)) < 0) {

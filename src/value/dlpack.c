@@ -64,7 +64,7 @@ static void delete_v1(struct DLManagedTensorVersioned *m)
 static struct export *export_new(const mc_array *a, struct tensor *t)
 {
     if (!a) {
-        mc_fail(MC_EARG, "mc_array_to_dlpack: no array");
+        mc_fail(MC_EARG, "mc_array_to_dlpack: the array is NULL");
         return NULL;
     }
     const struct mc_dtype_row *row = &mc_dtypes[a->dtype];
@@ -75,8 +75,9 @@ static struct export *export_new(const mc_array *a, struct tensor *t)
     for (int i = 0; i < a->rank; i++) {
         if (a->strides[i] % row->size != 0) {
             mc_fail(MC_EUNSUPPORTED,
-                    "mc_array_to_dlpack: axis %d advances by %lld bytes, which is not a whole %s", i,
-                    (long long)a->strides[i], row->name);
+                    "mc_array_to_dlpack: the stride of axis %d is %lld bytes, which is not a multiple of the "
+                    "size of %s",
+                    i, (long long)a->strides[i], row->name);
             mc_free(e);
             return NULL;
         }
@@ -163,7 +164,8 @@ static mc_array *import(const struct tensor *t, void (*release)(void *), void *a
         return NULL;
     }
     if (t->rank < 0 || t->rank > MC_MAX_RANK || (t->rank > 0 && !t->dims)) {
-        mc_fail(MC_ESHAPE, "mc_array_from_dlpack: a tensor with %d axes: at most %d", t->rank, MC_MAX_RANK);
+        mc_fail(MC_ESHAPE, "mc_array_from_dlpack: the tensor has %d axes; at most %d are possible", t->rank,
+                MC_MAX_RANK);
         return NULL;
     }
     if (find_dtype(t, &d) < 0) {
@@ -171,7 +173,7 @@ static mc_array *import(const struct tensor *t, void (*release)(void *), void *a
     }
     for (int i = 0; t->strides && i < t->rank; i++) {
         if (!mc_mul_i64(t->strides[i], mc_dtypes[d].size, &strides[i])) {
-            mc_fail(MC_ESHAPE, "mc_array_from_dlpack: a stride too large to count");
+            mc_fail(MC_ESHAPE, "mc_array_from_dlpack: a stride is too large");
             return NULL;
         }
     }
@@ -182,7 +184,7 @@ static mc_array *import(const struct tensor *t, void (*release)(void *), void *a
 mc_array *mc_array_from_dlpack(struct DLManagedTensor *t)
 {
     if (!t) {
-        mc_fail(MC_EARG, "mc_array_from_dlpack: no tensor");
+        mc_fail(MC_EARG, "mc_array_from_dlpack: the tensor is NULL");
         return NULL;
     }
     return import(&t->t, release_v0, t);
@@ -191,12 +193,12 @@ mc_array *mc_array_from_dlpack(struct DLManagedTensor *t)
 mc_array *mc_array_from_dlpack_versioned(struct DLManagedTensorVersioned *t)
 {
     if (!t) {
-        mc_fail(MC_EARG, "mc_array_from_dlpack_versioned: no tensor");
+        mc_fail(MC_EARG, "mc_array_from_dlpack_versioned: the tensor is NULL");
         return NULL;
     }
     if (t->major != MAJOR) {
-        mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack_versioned: version %u; only %d is known", t->major,
-                MAJOR);
+        mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack_versioned: version %u is not supported; expected %d",
+                t->major, MAJOR);
         return NULL;
     }
     return import(&t->t, release_v1, t);

@@ -96,7 +96,7 @@ static void convert_all(mc_array *dst, const mc_array *src)
 mc_array *mc_array_cast(const mc_array *a, mc_dtype d)
 {
     if (!a) {
-        mc_fail(MC_EARG, "mc_array_cast: no array");
+        mc_fail(MC_EARG, "mc_array_cast: the array is NULL");
         return NULL;
     }
     if (mc_array_space(a) && a->dtype == d) {
@@ -113,7 +113,7 @@ mc_array *mc_array_cast(const mc_array *a, mc_dtype d)
 mc_array *mc_array_copy(const mc_array *a)
 {
     if (!a) {
-        mc_fail(MC_EARG, "mc_array_copy: no array");
+        mc_fail(MC_EARG, "mc_array_copy: the array is NULL");
         return NULL;
     }
     return mc_array_cast(a, a->dtype);
@@ -135,7 +135,7 @@ static mc_status fail_shapes(const mc_array *dst, const mc_array *src)
 mc_status mc_array_assign(mc_array *dst, const mc_array *src)
 {
     if (!dst || !src) {
-        return mc_fail(MC_EARG, "mc_array_assign: no array");
+        return mc_fail(MC_EARG, "mc_array_assign: the array is NULL");
     }
     if (!mc_dims_equal(dst->rank, dst->dims, src->rank, src->dims)) {
         return fail_shapes(dst, src);
@@ -166,13 +166,13 @@ static char *element(const mc_array *a, const int64_t *index, const char *who)
 {
     char *p = a ? a->data : NULL;
     if (!a || mc_array_size(a) == 0) {
-        mc_fail(MC_EINDEX, "%s: there is no element", who);
+        mc_fail(MC_EINDEX, "%s: the array is NULL or empty", who);
         return NULL;
     }
     for (int i = 0; index && i < a->rank; i++) {
         if (index[i] < 0 || index[i] >= a->dims[i]) {
-            mc_fail(MC_EINDEX, "%s: index %lld in axis %d of length %lld", who, (long long)index[i], i,
-                    (long long)a->dims[i]);
+            mc_fail(MC_EINDEX, "%s: index %lld is out of range for axis %d with size %lld", who,
+                    (long long)index[i], i, (long long)a->dims[i]);
             return NULL;
         }
         p += index[i] * a->strides[i];

@@ -44,7 +44,8 @@ void mc_source_close(struct mc_source *s)
 
 static mc_status truncated(const struct mc_source *s)
 {
-    return mc_fail(MC_EFORMAT, "'%s' is cut short: it has %llu bytes", s->name, (unsigned long long)s->size);
+    return mc_fail(MC_EFORMAT, "'%s' is truncated: it has only %llu bytes", s->name,
+                   (unsigned long long)s->size);
 }
 
 mc_status mc_source_read(const struct mc_source *s, uint64_t at, void *dst, size_t n)
@@ -112,7 +113,7 @@ static mc_status read_word(struct reader *r, char *word, size_t cap)
     const char *quote = accept(r, "'") ? "'" : accept(r, "\"") ? "\"" : NULL;
     size_t n = quote ? strcspn(r->at, quote) : 0;
     if (!quote || n >= cap || r->at[n] == '\0') {
-        return damaged(r, "no word");
+        return damaged(r, "expected a string");
     }
     memcpy(word, r->at, n);
     word[n] = '\0';
@@ -124,7 +125,7 @@ static mc_status read_dtype(struct reader *r, struct head *h)
 {
     char word[32];
     if (accept(r, "[")) {
-        return mc_fail(MC_EUNSUPPORTED, "'%s' holds records, not numbers", r->file);
+        return mc_fail(MC_EUNSUPPORTED, "'%s' has records as elements, not numbers", r->file);
     }
     TRY(read_word(r, word, sizeof word));
     bool ordered = *word && strchr("<>|=", *word);
@@ -136,38 +137,36 @@ static mc_status read_dtype(struct reader *r, struct head *h)
             return MC_OK;
         }
     }
-    return mc_fail(MC_EUNSUPPORTED, "'%s' holds elements of type '%s', for which there is no dtype", r->file,
-                   word);
+    return mc_fail(MC_EUNSUPPORTED, "'%s' has elements of type '%s', which is not supported", r->file, word);
 }
 
 static mc_status read_order(struct reader *r, struct head *h)
 {
     h->fortran = accept(r, "True");
-    return h->fortran || accept(r, "False") ? MC_OK : damaged(r, "neither True nor False");
+    return h->fortran || accept(r, "False") ? MC_OK : damaged(r, "expected True or False");
 }
 
 static mc_status read_shape(struct reader *r, struct head *h)
 {
     if (!accept(r, "(")) {
-        return damaged(r, "no shape");
+        return damaged(r, "expected a shape");
     }
     while (!accept(r, ")")) {
         char *end;
         if (*r->at < '0' || *r->at > '9') {
-            return damaged(r, "no number");
+            return damaged(r, "expected a number");
         }
         if (h->rank == MC_MAX_RANK) {
-            return mc_fail(MC_EUNSUPPORTED, "'%s' holds an array with more than %d axes", r->file,
-                           MC_MAX_RANK);
+            return mc_fail(MC_EUNSUPPORTED, "'%s' has an array with more than %d axes", r->file, MC_MAX_RANK);
         }
         errno = 0;
         h->dims[h->rank++] = strtoll(r->at, &end, 10);
         if (errno) {
-            return damaged(r, "a number too large");
+            return damaged(r, "the number is too large");
         }
         r->at = end + (*end == 'L'); /* Python 2 wrote 3L */
         if (!accept(r, ",") && *r->at != ')') {
-            return damaged(r, "no comma");
+            return damaged(r, "expected a comma");
         }
     }
     return MC_OK;
@@ -183,7 +182,7 @@ static mc_status read_entry(struct reader *r, struct head *h, unsigned *seen)
     char word[32];
     TRY(read_word(r, word, sizeof word));
     if (!accept(r, ":")) {
-        return damaged(r, "no colon");
+        return damaged(r, "expected a colon");
     }
     for (size_t k = 0; k < NELEM(keys); k++) {
         if (strcmp(word, keys[k].key) == 0 && !(*seen >> k & 1)) {
@@ -200,12 +199,12 @@ static mc_status read_dictionary(struct reader *r, struct head *h)
     unsigned seen = 0;
     *h = (struct head){ 0 };
     if (!accept(r, "{")) {
-        return damaged(r, "no dictionary");
+        return damaged(r, "expected a dictionary");
     }
     while (!accept(r, "}")) {
         TRY(read_entry(r, h, &seen));
         if (!accept(r, ",") && *r->at != '}') {
-            return damaged(r, "no comma");
+            return damaged(r, "expected a comma");
         }
     }
     return seen == (1u << NELEM(keys)) - 1 ? MC_OK : damaged(r, "a missing key");
@@ -223,7 +222,7 @@ static mc_status read_head(const struct mc_source *s, struct head *h, uint64_t *
     }
     int version = fixed[MAGIC];
     if (version < 1 || version > 3 || fixed[MAGIC + 1] != 0) {
-        return mc_fail(MC_EUNSUPPORTED, "'%s' has .npy version %d.%d; 1.0, 2.0 and 3.0 are known", s->name,
+        return mc_fail(MC_EUNSUPPORTED, "'%s' has .npy version %d.%d; expected 1.0, 2.0 or 3.0", s->name,
                        version, fixed[MAGIC + 1]);
     }
     size_t fix = version == 1 ? 10 : 12;
@@ -302,7 +301,7 @@ mc_array *mc_npy_load(const char *path)
 {
     struct mc_source s;
     if (!path) {
-        mc_fail(MC_EARG, "mc_npy_load: no path");
+        mc_fail(MC_EARG, "mc_npy_load: the path is NULL");
         return NULL;
     }
     if (mc_source_open(&s, path) < 0) {
@@ -338,7 +337,7 @@ mc_status mc_npy_save(const char *path, const mc_array *a)
 {
     struct mc_str head = { 0 };
     if (!path || !a) {
-        return mc_fail(MC_EARG, "mc_npy_save: no %s", path ? "array" : "path");
+        return mc_fail(MC_EARG, "mc_npy_save: the %s is NULL", path ? "array" : "path");
     }
     mc_array *flat = mc_array_is_contiguous(a) ? mc_array_on_host(a) : mc_array_copy(a);
     mc_status s = flat ? mc_npy_head(&head, flat) : mc_last_status();

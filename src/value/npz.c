@@ -28,7 +28,7 @@ static mc_status find_end(const mc_archive *z, uint64_t *at)
     *at = size - span + i;
     mc_free(last_bytes);
     if (s == MC_OK && !found) {
-        s = mc_fail(MC_EFORMAT, "'%s' is not a .npz file, or it is cut short", z->source.name);
+        s = mc_fail(MC_EFORMAT, "'%s' is not a .npz file or is truncated", z->source.name);
     }
     return s;
 }
@@ -58,7 +58,7 @@ static mc_status find_directory(const mc_archive *z, struct directory *d)
         }
     }
     if (d->at > at || d->size > at - d->at || d->count > d->size / CENTRAL_SIZE) {
-        return mc_archive_damaged(z, "its directory is outside of the file");
+        return mc_archive_damaged(z, "the directory is outside the file");
     }
     return MC_OK;
 }
@@ -97,7 +97,7 @@ static bool read_extra64(struct mc_member *m, const unsigned char *p, uint64_t n
 static mc_status read_member(mc_archive *z, const unsigned char *p, uint64_t n, uint64_t *used)
 {
     if (n < CENTRAL_SIZE || mc_little(p, 4) != CENTRAL) {
-        return mc_archive_damaged(z, "its directory");
+        return mc_archive_damaged(z, "invalid directory");
     }
     uint64_t name = mc_little(p + 28, 2), extra = mc_little(p + 30, 2), comment = mc_little(p + 32, 2);
     struct mc_member m = { .at = mc_little(p + 42, 4),
@@ -109,10 +109,10 @@ static mc_status read_member(mc_archive *z, const unsigned char *p, uint64_t n, 
     *used = CENTRAL_SIZE + name + extra + comment;
     if (*used > n || memchr(p + CENTRAL_SIZE, 0, (size_t)name) ||
         !read_extra64(&m, p + CENTRAL_SIZE + name, extra)) {
-        return mc_archive_damaged(z, "its directory");
+        return mc_archive_damaged(z, "invalid directory");
     }
     if (m.at > z->source.size || m.zip.packed > z->source.size - m.at) {
-        return mc_archive_damaged(z, "a member is outside of the file");
+        return mc_archive_damaged(z, "a member is outside the file");
     }
     if (name >= 4 && memcmp(p + CENTRAL_SIZE + name - 4, ".npy", 4) == 0) {
         name -= 4;
@@ -143,7 +143,7 @@ static mc_status read_packed(const mc_archive *z, const struct mc_member *m, voi
     unsigned char local[LOCAL_SIZE];
     TRY(mc_source_read(&z->source, m->at, local, LOCAL_SIZE));
     if (mc_little(local, 4) != LOCAL) {
-        return mc_archive_damaged(z, "a member without its header");
+        return mc_archive_damaged(z, "a member has no header");
     }
     uint64_t at = m->at + LOCAL_SIZE + mc_little(local + 26, 2) + mc_little(local + 28, 2);
     return mc_source_read(&z->source, at, dst, (size_t)m->zip.packed);
@@ -156,10 +156,10 @@ static mc_status unpack(const mc_archive *z, const struct mc_member *m, char **o
     *out = NULL;
     if (m->zip.encrypted || (m->zip.method != STORED && m->zip.method != DEFLATED)) {
         return mc_fail(MC_EUNSUPPORTED, "'%s' of '%s' is %s, which is not supported", m->name, z->source.name,
-                       m->zip.encrypted ? "encrypted" : "compressed in another way than deflate");
+                       m->zip.encrypted ? "encrypted" : "compressed by a method other than deflate");
     }
     if (m->zip.method == STORED ? m->size != m->zip.packed : m->size / 1032 > m->zip.packed) {
-        return mc_archive_damaged(z, "a size is wrong");
+        return mc_archive_damaged(z, "wrong size");
     }
     char *packed = mc_alloc_pages((size_t)m->zip.packed, "files"), *text = packed;
     mc_status s = packed ? read_packed(z, m, packed) : MC_EMEMORY;
@@ -169,7 +169,7 @@ static mc_status unpack(const mc_archive *z, const struct mc_member *m, char **o
         mc_free_pages(packed);
     }
     if (s == MC_OK && mc_crc32(0, text, (size_t)m->size) != m->zip.crc) {
-        s = mc_archive_damaged(z, "a checksum differs");
+        s = mc_archive_damaged(z, "wrong checksum");
     }
     if (s < 0) {
         mc_free_pages(text);

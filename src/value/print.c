@@ -353,7 +353,7 @@ char *mc_array_text(const mc_array *a)
 {
     struct mc_str out = { 0 };
     if (!a) {
-        mc_fail(MC_EARG, "mc_array_text: no array");
+        mc_fail(MC_EARG, "mc_array_text: the array is NULL");
         return NULL;
     }
     mc_array *near = mc_array_on_host(a);

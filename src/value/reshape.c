@@ -9,8 +9,8 @@ static mc_status complete_dims(const mc_array *a, int rank, const int64_t *dims,
     int hole = -1;
     int64_t have = mc_array_size(a), known;
     if (rank < 0 || rank > MC_MAX_RANK || (rank > 0 && !dims)) {
-        return mc_fail(MC_ESHAPE, "mc_array_reshape: an array cannot have %d axes: at most %d", rank,
-                       MC_MAX_RANK);
+        return mc_fail(MC_ESHAPE, "mc_array_reshape: an array cannot have %d axes; at most %d are possible",
+                       rank, MC_MAX_RANK);
     }
     for (int i = 0; i < rank; i++) {
         out[i] = dims[i];
@@ -85,7 +85,7 @@ mc_array *mc_array_reshape(const mc_array *a, int rank, const int64_t *dims)
 {
     int64_t full[MC_MAX_RANK], strides[MC_MAX_RANK];
     if (!a) {
-        mc_fail(MC_EARG, "mc_array_reshape: no array");
+        mc_fail(MC_EARG, "mc_array_reshape: the array is NULL");
         return NULL;
     }
     if (complete_dims(a, rank, dims, full) < 0) {

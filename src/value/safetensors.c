@@ -47,8 +47,8 @@ static mc_status read_dtype(struct mc_json *j, struct entry *e)
             return MC_OK;
         }
     }
-    return mc_fail(MC_EUNSUPPORTED, "'%s' of '%s' holds elements of type '%s', for which there is no dtype",
-                   e->name, e->header->file->source.name, text->s);
+    return mc_fail(MC_EUNSUPPORTED, "'%s' of '%s' has elements of type '%s', which is not supported", e->name,
+                   e->header->file->source.name, text->s);
 }
 
 static mc_status read_size(struct mc_json *j, void *arg)
@@ -99,7 +99,7 @@ static mc_status read_property(struct mc_json *j, const char *key, void *arg)
             return keys[k].read(j, e);
         }
     }
-    return mc_archive_damaged(e->header->file, "'%s' has '%s', which is unknown or there twice", e->name,
+    return mc_archive_damaged(e->header->file, "'%s' has the key '%s', which is unknown or repeated", e->name,
                               key);
 }
 
@@ -115,12 +115,12 @@ static mc_status check_entry(const struct entry *e)
         return mc_archive_damaged(a, "the shape of '%s' is too large", e->name);
     }
     if (e->offset[0] > e->offset[1] || e->offset[1] > data_bytes) {
-        return mc_archive_damaged(a, "'%s' lies outside: bytes %llu to %llu of %llu", e->name,
+        return mc_archive_damaged(a, "'%s' is outside the data: bytes %llu to %llu of %llu", e->name,
                                   (unsigned long long)e->offset[0], (unsigned long long)e->offset[1],
                                   (unsigned long long)data_bytes);
     }
     if (m->size != (uint64_t)bytes) {
-        return mc_archive_damaged(a, "'%s' has %llu bytes, and a shape of %llu", e->name,
+        return mc_archive_damaged(a, "'%s' has %llu bytes, but its shape needs %llu", e->name,
                                   (unsigned long long)m->size, (unsigned long long)bytes);
     }
     return MC_OK;
@@ -137,7 +137,7 @@ static mc_status read_entry(struct mc_json *j, const char *name, void *arg)
     struct header *h = arg;
     struct entry e = { .header = h, .name = name };
     if (mc_dict_get(&h->names, name)) {
-        return mc_archive_damaged(h->file, "the name '%s' is there twice", name);
+        return mc_archive_damaged(h->file, "the name '%s' is used twice", name);
     }
     if (!mc_dict_put(&h->names, name, h)) {
         return MC_EMEMORY;
@@ -147,7 +147,7 @@ static mc_status read_entry(struct mc_json *j, const char *name, void *arg)
     }
     TRY(mc_json_object(j, read_property, &e));
     if (e.seen != (1u << NELEM(keys)) - 1) {
-        return mc_archive_damaged(h->file, "'%s' has not all of dtype, shape and data_offsets", name);
+        return mc_archive_damaged(h->file, "'%s' lacks dtype, shape or data_offsets", name);
     }
     e.m.at = e.offset[0];
     e.m.size = e.offset[1] - e.offset[0];
@@ -259,7 +259,8 @@ static mc_status check_name(const char *name)
     for (const char *s = name; *s;) {
         const size_t n = mc_utf8(s, strnlen(s, 4));
         if (n == 0) {
-            return mc_fail(MC_EARG, "the name '%s' is no UTF-8, which a .safetensors file needs", name);
+            return mc_fail(MC_EARG, "the name '%s' is not valid UTF-8, which a .safetensors file needs",
+                           name);
         }
         s += n;
     }
@@ -291,11 +292,12 @@ static mc_status make_header(struct mc_str *h, int n, const char *const *names, 
     while (h->n % LENGTH && !h->bad) {
         mc_str_add(h, " ");
     }
-    return h->bad ? MC_EMEMORY
-           : h->n > LONGEST_HEADER
-               ? mc_fail(MC_EARG, "%zu bytes of names and shapes; a .safetensors file has %d", h->n,
-                         LONGEST_HEADER)
-               : MC_OK;
+    return h->bad                  ? MC_EMEMORY
+           : h->n > LONGEST_HEADER ? mc_fail(MC_EARG,
+                                             "%zu bytes of names and shapes are too many for a .safetensors "
+                                             "file; at most %d are allowed",
+                                             h->n, LONGEST_HEADER)
+                                   : MC_OK;
 }
 
 /* The elements in the byte order of the file: a itself, or a copy. */

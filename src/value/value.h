@@ -9,13 +9,13 @@ enum mc_kind { KIND_BOOL, KIND_INT, KIND_UINT, KIND_FLOAT };
 /* The class in which reference code computes a dtype: integers as 64 bits, halves as float. */
 enum mc_class { CLASS_I64, CLASS_U64, CLASS_F32, CLASS_F64, MC_NCLASS };
 struct mc_dtype_row {
-    const char *name;
+    char name[9];      /* names are not pointers, which the loader would relocate */
     uint8_t size;
     enum mc_kind kind;
     enum mc_class cls;
-    const char *npy;   /* "<f4" without the order mark: "f4" */
-    const char *tensors; /* in a .safetensors file: "F32" */
-    const char *c;     /* how kernels spell it: "float" */
+    char npy[3];       /* "<f4" without the order mark: "f4" */
+    char tensors[5];   /* in a .safetensors file: "F32" */
+    char c[19];        /* how kernels spell it: "float" */
     double eps;        /* spacing at one; 0 for integers */
     uint8_t dl_code;   /* DLPack's type code */
 };
@@ -64,7 +64,7 @@ struct mc_storage {
     void *data;
     size_t bytes;
     const struct mc_space *space; /* the space that data belongs to; NULL: the host */
-    void (*release)(void *arg);  /* NULL: mc_free_pages(data) */
+    void (*release)(void *arg);  /* NULL: that of the space, or mc_free_pages(data) */
     void *arg;
 };
 struct mc_array {

@@ -37,7 +37,7 @@ NORMALISES = re.compile(r"\bstd\(|\bvar\(|norm|lrn|softmax|/ sum\(|arctan2")
 SATURATES = re.compile(r"tanh|sigmoid|erf|arctan")     # 1 - tanh(x) ** 2 and its like cancel
 # What one way refuses and another takes: a size of 1 that was not declared does not broadcast, which is seen when sizes are
 # known; a gradient that there is none of, which a rule for finite numbers makes 0.
-LATER = re.compile("declare (the|a) size (of )?1 to broadcast it|only a size known to be 1 broadcasts|specify_shape: axis [0-9]+ has size 1,|has no gradient by its argument")
+LATER = re.compile("declare (the|a) size (of )?1 to broadcast it|only a size known to be 1 broadcasts|specify_shape: axis [0-9]+ has size 1,|has no gradient with respect to argument")
 
 
 def flags_of(way):

@@ -16,6 +16,8 @@ LARGEST = 6000        # elements
 
 
 class Drawer:
+    mark = ""             # in front of the names of lines
+
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.p = Program(seed)
@@ -131,7 +133,7 @@ class Drawer:
             return self.drop(f"{type(e).__name__}: {e} in {text}")
         if max(v.v.size for v in values) > LARGEST or values[0].v.ndim > 8 or not self.sane(values):
             return self.drop("too large, or nothing is known of it")
-        name = f"t{len(self.p.lines)}"
+        name = f"{self.mark}t{len(self.p.lines)}"
         try:
             n = self.graph.formula(f"{name} = {text}")
         except mc.Error as e:

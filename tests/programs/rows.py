@@ -22,7 +22,7 @@ COMPARE = ["<", "<=", ">", ">=", "==", "!="]
 # What the library says no to, with reason: what was drawn is no program.
 REFUSALS = re.compile("|".join([
     "use xor or invert", "does not depend", "no gradient", "never broadcasts", "would be rounded", "needs integers or bool",
-    "is not known", "tensor with 8 axes", "does not fit into", "only a size known to be 1", "not known to be", "promise", "axes of size 1 alone", "whole number", "is not a float",
+    "is not known", "fewer than 8 axes", "does not fit into", "only a size known to be 1", "not known to be", "promise", "axes of size 1 alone", "whole number", "integer scalar", "is not a float",
 ]))
 
 
@@ -145,10 +145,14 @@ def peak(d):
                      f"tanh({x}) * {x}", f"{x} * {d.meets(a).name} + {x}", f"exp(-abs({x})) * 0.7", chain(d)))
     if y is None or y.rank == 0 or not y.real:
         return None
+    row = k if y.rank == a.rank else 0
     k = k if y.rank == a.rank and d.coin() else d.axis(y)
     most = d.any("max", "max", "min")
     same = f"{y.name} == {most}({y.name}, axis={k}, keepdims=True)"
-    return d.any(f"any({same}, axis={k})", f"any({same}, axis={d.axis(y)})", same, f"where({same}, {y.name}, 0.0)", f"{most}({y.name}, axis={k})")
+    there = f"where({same}, {y.name}, 0.0)"
+    # a sum along the axis of the quotient is a kernel of rows, which may divide by a row otherwise than the maximum's kernel
+    return d.any(f"any({same}, axis={k})", f"any({same}, axis={d.axis(y)})", same, there, f"{most}({y.name}, axis={k})",
+                 f"sum({there}, axis={row})", f"sum({there}, axis={row})")
 
 
 def own(d):

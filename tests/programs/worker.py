@@ -53,7 +53,7 @@ def work(seeds, options, write):
             break
         say({"begin": seed})
         try:
-            say(one_seed(seed, options))
+            say(options.get("one", one_seed)(seed, options))
         except Exception:
             say({"done": seed, "found": [("generator", traceback.format_exc())], "calls": {}, "kinds": {}, "counts": {}, "dropped": {}})
     out.close()

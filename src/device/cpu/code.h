@@ -46,6 +46,8 @@ const struct mc_compiler *mc_compiler(void); /* for the current flag cc; NULL: e
 const char *mc_library_flaw(const char *data, size_t n);
 /* Loads the open file, even if its path now names another file.  NULL: mc_last_error has the reason. */
 void *mc_library_open(int fd, const char *path);
+/* Checks the bytes of a library and loads them. */
+void *mc_library_load(const char *image, size_t size);
 
 /* ---- compile.c ---- */
 void mc_code_flush(void); /* unloads all libraries without references */
@@ -56,10 +58,14 @@ struct mc_job {
     struct mc_str command; /* the flag cc and all options except those for linking and for the output */
     struct mc_key key;
     void *library;
+    const char *image;      /* a library to load instead of a source to compile; or NULL */
+    size_t size;            /* its bytes */
+    struct mc_str *wanted;  /* gets the bytes of the library that was found or made; or NULL */
     double cc_seconds;
     bool doubt; /* the last error is MC_EFILE, but the folder may not be its cause */
 };
-mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags); /* sets command and key */
+/* sets command and key; cpu: flags of the instruction set */
+mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags, const char *cpu);
 bool mc_job_from_cache(struct mc_job *j);
 mc_status mc_job_compile(struct mc_job *j);          /* in the first folder where it succeeds */
 

@@ -133,12 +133,24 @@ static void release(struct mc_code *c)
     keep_idle(IDLE);
 }
 
+/* Loads the image, or finds or compiles the source. */
+static mc_status obtain(struct mc_job *j, bool *found)
+{
+    if (j->image) {
+        *found = true;
+        j->library = mc_library_load(j->image, j->size);
+        return j->library ? MC_OK : mc_last_status();
+    }
+    *found = mc_job_from_cache(j);
+    return *found ? MC_OK : mc_job_compile(j);
+}
+
 /* Called under the lock; releases the lock while it compiles. */
 static mc_status find_or_compile(struct mc_code *c, struct mc_job *j)
 {
+    bool found;
     pthread_mutex_unlock(&lock);
-    bool found = mc_job_from_cache(j);
-    mc_status s = found ? MC_OK : mc_job_compile(j);
+    mc_status s = obtain(j, &found);
     char *why = s < 0 && s != MC_EMEMORY ? mc_strdup(mc_last_error()) : NULL;
     pthread_mutex_lock(&lock);
     stats.from_disk += found;
@@ -199,19 +211,53 @@ static mc_status lookup_or_wait(struct mc_job *j, struct mc_code **out)
     return s;
 }
 
-struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status)
+static mc_status find(struct mc_job *j, struct mc_code **c)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&lock);
+    mc_status s = lookup_or_wait(j, c);
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+struct mc_code *mc_code_open(const char *image, size_t size, mc_status *status)
+{
+    const uint64_t hash[] = { mc_hash(image, size, 0), mc_hash(image, size, 1) };
+    struct mc_job j = { .image = image, .size = size, .key = { { hash[0], hash[1] } } };
+    struct mc_code *c = NULL;
+    *status = find(&j, &c);
+    return c;
+}
+
+mc_status mc_code_image(const char *source, const char *flags, const char *level, struct mc_str *image)
+{
+    struct mc_str cpu = { 0 };
+    struct mc_job j = { .wanted = image };
+    const bool known = mc_cpu_level(level, &cpu);
+    mc_status s = cpu.bad ? MC_EMEMORY
+                  : known
+                      ? MC_OK
+                      : mc_fail(MC_EARG, "there is no instruction set '%s' on this kind of processor", level);
+    s = s < 0 ? s : mc_job_describe(&j, source, flags, cpu.s ? cpu.s : "");
+    if (s == MC_OK && !mc_job_from_cache(&j)) {
+        s = mc_job_compile(&j);
+    }
+    if (j.library) {
+        dlclose(j.library);
+    }
+    mc_str_free(&j.command);
+    mc_str_free(&cpu);
+    return s == MC_OK && image->bad ? MC_EMEMORY : s;
+}
+
+struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status)
+{
     struct mc_job j = { 0 };
     struct mc_code *c = NULL;
     bool clean = mc_last_status() == MC_OK;
-    pthread_once(&once, watch_forks);
-    mc_status s = mc_job_describe(&j, source, flags);
-    if (s == MC_OK) {
-        pthread_mutex_lock(&lock);
-        s = lookup_or_wait(&j, &c);
-        pthread_mutex_unlock(&lock);
-    }
+    mc_status s = mc_job_describe(&j, source, flags, mc_cpu_flags());
+    s = s < 0 ? s : find(&j, &c);
     mc_str_free(&j.command);
     if (s == MC_OK && clean) {
         mc_clear_error(); /* set by a folder that failed before another one succeeded */
@@ -227,13 +273,19 @@ void *mc_code_symbol(const struct mc_code *c, const char *name)
     return dlsym(c->library, name);
 }
 
+mc_status mc_code_lacks(const struct mc_code *c, const char *name)
+{
+    mc_cache_drop(c->key, ".so");
+    return mc_fail(MC_ECOMPILE,
+                   "the C compiler reports no failure, but the library it wrote lacks the function '%s'",
+                   name);
+}
+
 void *mc_code_function(const struct mc_code *c, const char *name)
 {
     void *fn = mc_code_symbol(c, name);
     if (!fn) {
-        mc_cache_drop(c->key, ".so");
-        mc_fail(MC_ECOMPILE,
-                "the C compiler reports no failure, but the library it wrote lacks the function '%s'", name);
+        mc_code_lacks(c, name);
     }
     return fn;
 }

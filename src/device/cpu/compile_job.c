@@ -19,6 +19,7 @@ static const char before[] = "-x c -std=gnu11 -O2 -fPIC -shared -fno-math-errno 
                              " -Wno-error=implicit-function-declaration";
 /* clang vectorises at -O2 by itself */
 static const char gcc_only[] = "-ftree-vectorize -fvect-cost-model=dynamic";
+static const char clang_refuses[] = " -fno-thread-jumps";
 static const char lean[] = "-nostdlib -Wl,--as-needed -lm"; /* as-needed: libm is linked only if used */
 static const char usual[] = "-lm";
 
@@ -164,6 +165,9 @@ static mc_status make(struct mc_job *j, const char *linking, const char *work, i
     if (s == MC_OK && keep) {
         mc_cache_put(j->key, ".so", data, n);
     }
+    if (s == MC_OK && j->wanted) {
+        mc_str_addn(j->wanted, data, n);
+    }
     if (fd >= 0) {
         close(fd);
     }
@@ -279,13 +283,16 @@ bool mc_job_from_cache(struct mc_job *j)
     if (!loaded && !path.bad) {
         mc_cache_drop(j->key, ".so");
     }
+    if (loaded && j->wanted) {
+        mc_str_addn(j->wanted, content.s, content.n);
+    }
     close(fd);
     mc_str_free(&content);
     mc_str_free(&path);
     return loaded;
 }
 
-mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags)
+mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags, const char *cpu)
 {
     const struct mc_compiler *cc = mc_compiler();
     if (!cc) {
@@ -295,9 +302,13 @@ mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flag
         return mc_fail(MC_ECOMPILE, "no C compiler: %s; the flag 'cc' names one", cc->why);
     }
     j->source = source;
-    mc_str_addf(&j->command, "%s %s %s %s %s %s", cc->flag, before,
-                strstr(cc->version, "clang") ? "" : gcc_only, mc_cpu_flags(), mc_flag_text(FLAG_cflags),
-                flags ? flags : "");
+    const bool clang = strstr(cc->version, "clang");
+    flags = flags ? flags : "";
+    const char *word = clang ? strstr(flags, clang_refuses) : NULL;
+    mc_str_addf(&j->command, "%s %s %s %s %s ", cc->flag, before, clang ? "" : gcc_only, cpu,
+                mc_flag_text(FLAG_cflags));
+    mc_str_addn(&j->command, flags, word ? (size_t)(word - flags) : strlen(flags));
+    mc_str_add(&j->command, word ? word + strlen(clang_refuses) : "");
     if (j->command.bad) {
         return MC_EMEMORY;
     }

@@ -15,6 +15,14 @@ struct mc_cpu {
 };
 const struct mc_cpu *mc_cpu(void);
 const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ... -mprefer-vector-width=512" */
+/* Adds the compiler flags of a set of instructions: "avx512", "avx2", "sse2", whether this CPU has it or not;
+ * "native": what this CPU has, limited by the flag cpu.isa.  False: there is no such set on this kind of
+ * processor. */
+bool mc_cpu_level(const char *name, struct mc_str *flags);
+/* Does this CPU, limited by the flag cpu.isa, run code that was compiled with these flags? */
+bool mc_cpu_has(const char *flags);
+/* Have processors that such code is for the vectors of vector kernels? */
+bool mc_cpu_flags_vectors(const char *flags);
 /* hashes the brand and all features of the CPU, independent of the flag */
 uint64_t mc_cpu_hash(void);
 
@@ -45,9 +53,14 @@ void mc_team_tasks(mc_team_task *one, void *arg, int64_t n, int slots, int threa
 /* ---- compile.c: C text to a loaded library ---- */
 struct mc_code;                                     /* reference counted; equal texts share one */
 struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status); /* cached on disk */
+/* A library from memory.  NULL: *status says why. */
+struct mc_code *mc_code_open(const char *image, size_t size, mc_status *status);
+/* The bytes of the library made of a text, for an instruction set (mc_cpu_level). */
+mc_status mc_code_image(const char *source, const char *flags, const char *level, struct mc_str *image);
 void *mc_code_symbol(const struct mc_code *c, const char *name);
 /* NULL: the library lacks the function; sets an error and drops c from the cache */
 void *mc_code_function(const struct mc_code *c, const char *name);
+mc_status mc_code_lacks(const struct mc_code *c, const char *name); /* that error alone */
 void  mc_code_unref(struct mc_code **c);
 bool  mc_cc_present(void);                          /* a compiler works; tried once */
 /* a compiler works, or once worked and may have left kernels in the cache */

@@ -186,6 +186,63 @@ const char *mc_cpu_flags(void)
     return level(mc_flag_int(FLAG_isa))->flags;
 }
 
+static bool is_bf16(const struct feature *f)
+{
+    return f->field == AT(avx512bf16);
+}
+
+bool mc_cpu_level(const char *name, struct mc_str *flags)
+{
+    static const struct { const char *name; unsigned may; } named[] = {
+        { "avx512", YMM | ZMM }, { "avx2", YMM }, { "sse2", 0 },
+    };
+    if (strcmp(name, "native") == 0) {
+        mc_str_add(flags, mc_cpu_flags());
+        return true;
+    }
+    for (size_t i = 0; i < NELEM(named) && X86; i++) {
+        if (strcmp(name, named[i].name) != 0) {
+            continue;
+        }
+        for (size_t k = 0; k < NELEM(features); k++) {
+            if ((named[i].may & features[k].saved) == features[k].saved && !is_bf16(&features[k])) {
+                mc_str_addf(flags, "%s ", features[k].flag);
+            }
+        }
+        mc_str_add(flags, named[i].may & ZMM & ~(unsigned)YMM ? "-mprefer-vector-width=512" : "");
+        return true;
+    }
+    return false;
+}
+
+static bool has_word(const char *flags, const char *word, size_t n)
+{
+    for (const char *at = flags; *(at += strspn(at, " ")); at += strcspn(at, " ")) {
+        if (strncmp(at, word, n) == 0 && (at[n] == ' ' || !at[n])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool mc_cpu_has(const char *flags)
+{
+    const char *have = mc_cpu_flags();
+    for (size_t n; *(flags += strspn(flags, " ")); flags += n) {
+        n = strcspn(flags, " ");
+        if (!has_word(have, flags, n)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool mc_cpu_flags_vectors(const char *flags)
+{
+    static const char f[] = "-mavx512f", dq[] = "-mavx512dq";
+    return has_word(flags, f, sizeof f - 1) && has_word(flags, dq, sizeof dq - 1);
+}
+
 uint64_t mc_cpu_hash(void)
 {
     return mc_hash_mix(mc_hash_str(level(0)->cpu.brand), mc_hash_str(level(0)->flags));

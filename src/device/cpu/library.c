@@ -3,8 +3,12 @@
  * Invariant: the file that is loaded is the one that was opened and checked, even if its path was renamed. */
 #include "device/cpu/code.h"
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #ifdef __ELF__
 #include <elf.h>
 #endif
@@ -172,6 +176,50 @@ void *mc_library_open(int fd, const char *path)
         why = why ? why : "the loader does not say why";
         why += strncmp(why, name, strlen(name)) == 0 ? strlen(name) + strspn(why + strlen(name), ": ") : 0;
         mc_fail(MC_EFILE, "a compiled kernel cannot be loaded: %s", why);
+    }
+    return library;
+}
+
+/* An open file for this process alone; path: its name, "" if it has none; -1: error. */
+static int private_file(char *path, size_t n)
+{
+    *path = '\0';
+#ifdef MFD_CLOEXEC
+    if (access("/proc/self/fd", X_OK) == 0) {
+        const int fd = memfd_create("monochord-kernels", MFD_CLOEXEC);
+        if (fd >= 0) {
+            return fd;
+        }
+    }
+#endif
+    const char *folder = getenv("TMPDIR");
+    mc_snprintf(path, n, "%s/monochord-XXXXXX", folder && *folder ? folder : "/tmp");
+    const int fd = mkstemp(path);
+    if (fd < 0) {
+        mc_fail(MC_EFILE, "cannot make a file for kernels, '%s': %s", path, strerror(errno));
+        *path = '\0';
+    }
+    return fd;
+}
+
+void *mc_library_load(const char *image, size_t size)
+{
+    char path[512];
+    const char *flaw = mc_library_flaw(image, size);
+    if (flaw) {
+        mc_fail(MC_EFORMAT, "%s", flaw);
+        return NULL;
+    }
+    const int fd = private_file(path, sizeof path);
+    const struct mc_piece bytes = { image, size };
+    void *library = fd >= 0 && mc_fd_write(fd, "a file of kernels", bytes) == MC_OK
+                        ? mc_library_open(fd, path)
+                        : NULL;
+    if (*path) {
+        unlink(path);
+    }
+    if (fd >= 0) {
+        close(fd);
     }
     return library;
 }

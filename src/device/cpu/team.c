@@ -176,21 +176,23 @@ static int this_cpu(void)
     return sched_getcpu();
 }
 
-/* On a busy machine the kernel may place a woken member on its waker's processor; then, at every job, each
- * would wait for the other to sleep.  So the member excludes that processor from its affinity mask. */
-static void exclude_core(int cpu, const cpu_set_t *all)
+/* The kernel may place a new or woken member on the processor of its caller; then, at every job, each would
+ * wait for the other to sleep.  So that processor is excluded from the member's affinity mask. */
+static void exclude_core(pthread_t member_thread, int cpu)
 {
-    cpu_set_t others = *all;
-    CPU_CLR((size_t)cpu, &others);
-    if (CPU_COUNT(&others) > 0) {
-        sched_setaffinity(0, sizeof others, &others);
+    cpu_set_t others = at_start;
+    if (start_known && cpu >= 0 && cpu < CPU_SETSIZE) {
+        CPU_CLR((size_t)cpu, &others);
+        if (CPU_COUNT(&others) > 0) {
+            pthread_setaffinity_np(member_thread, sizeof others, &others);
+        }
     }
 }
 
 static void leave_core(int cpu)
 {
-    if (cpu >= 0 && cpu < CPU_SETSIZE && this_cpu() == cpu && start_known) {
-        exclude_core(cpu, &at_start);
+    if (this_cpu() == cpu) {
+        exclude_core(pthread_self(), cpu);
     }
 }
 
@@ -199,6 +201,12 @@ static void leave_core(int cpu)
 static int this_cpu(void)
 {
     return -1;
+}
+
+static void exclude_core(pthread_t member_thread, int cpu)
+{
+    (void)member_thread;
+    (void)cpu;
 }
 
 static void leave_core(int cpu)
@@ -257,6 +265,9 @@ static void grow(int want)
 #ifdef __linux__
         pthread_setname_np(member[have].thread, "monochord");
 #endif
+        if (want <= mc_cpu()->threads) {
+            exclude_core(member[have].thread, this_cpu());
+        }
         atomic_store_explicit(&alive, ++have, memory_order_relaxed);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

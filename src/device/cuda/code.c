@@ -8,6 +8,7 @@ struct mc_cuda_code {
     struct mc_cuda *device;
     struct mc_key key;
     void *module;
+    char *source, *options;     /* what it was compiled from */
     int refs;
 };
 
@@ -26,11 +27,14 @@ struct mc_cuda_code_stats mc_cuda_code_stats(void)
 
 /* ---- loading ---- */
 
-static mc_status explain(struct mc_cuda *d, int code)
+static mc_status explain(struct mc_cuda *d, const struct mc_cuda_job *j, int code)
 {
     mc_status s = mc_cuda_check(d, code, "loading kernels", NULL);
-    if (code == NV_CUDA_ERROR_UNSUPPORTED_PTX_VERSION || code == NV_CUDA_ERROR_NO_BINARY_FOR_GPU ||
-        code == NV_CUDA_ERROR_INVALID_IMAGE) {
+    if (j->bundled && code) {
+        s = mc_fail_again("machine code of a bundle, for %s, and a driver that speaks %s: ",
+                          mc_cuda_job_arch(j), mc_nv_found(NV_DRIVER)->version);
+    } else if (code == NV_CUDA_ERROR_UNSUPPORTED_PTX_VERSION || code == NV_CUDA_ERROR_NO_BINARY_FOR_GPU ||
+               code == NV_CUDA_ERROR_INVALID_IMAGE) {
         s = mc_fail_again("NVRTC %s compiled for a driver that speaks %s: ", mc_nv_found(NV_NVRTC)->version,
                           mc_nv_found(NV_DRIVER)->version);
     }
@@ -51,15 +55,24 @@ static struct mc_cuda_code *find_loaded(const struct mc_cuda *d, struct mc_key k
     return c;
 }
 
-static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_job *j)
+static void destroy(struct mc_cuda_code *c)
+{
+    mc_free(c->source);
+    mc_free(c->options);
+    mc_free(c);
+}
+
+static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_job *j, const char *options)
 {
     struct mc_cuda_code *c = mc_calloc(1, sizeof *c, "kernels");
     if (!c) {
         return NULL;
     }
     *c = (struct mc_cuda_code){ .device = d, .key = j->key, .refs = 1 };
-    if (explain(d, mc_nv.cuModuleLoadData(&c->module, j->image.s)) < 0) {
-        mc_free(c);
+    c->source = mc_strdup(j->source);
+    c->options = mc_strdup(options ? options : "");
+    if (!c->source || !c->options || explain(d, j, mc_nv.cuModuleLoadData(&c->module, j->image.s)) < 0) {
+        destroy(c);
         return NULL;
     }
     pthread_mutex_lock(&lock);
@@ -71,7 +84,8 @@ static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_job *j)
 
 /* Finds the loaded ones, makes the machine code of the others at once, then loads those.  The device is
  * entered, so one thread loads at a time. */
-static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, struct mc_cuda_code **out)
+static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, const char *options,
+                          struct mc_cuda_code **out)
 {
     struct mc_cuda_job *missing[MC_CUDA_TEXTS];
     int left = 0;
@@ -87,7 +101,7 @@ static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, struc
     TRY(mc_cuda_job_images(missing, left));
     const double images = mc_now();
     for (int i = 0; i < n; i++) {
-        out[i] = out[i] ? out[i] : load(d, &j[i]);
+        out[i] = out[i] ? out[i] : load(d, &j[i], options);
         if (!out[i]) {
             return mc_last_status();
         }
@@ -108,7 +122,7 @@ mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *sou
     }
     s = s < 0 ? s : mc_cuda_enter(d);
     if (s == MC_OK) {
-        s = load_all(d, n, j, out);
+        s = load_all(d, n, j, options, out);
         mc_cuda_leave(d);
     }
     for (int i = 0; i < n; i++) {
@@ -126,6 +140,11 @@ struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, co
     struct mc_cuda_code *c = NULL;
     mc_cuda_code_load_all(d, 1, &source, options, &c);
     return c;
+}
+
+struct mc_cuda_input mc_cuda_code_input(const struct mc_cuda_code *c)
+{
+    return (struct mc_cuda_input){ c->source, c->options };
 }
 
 void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name)
@@ -162,6 +181,6 @@ void mc_cuda_code_free(struct mc_cuda_code *c)
             mc_nv.cuModuleUnload(c->module);
             mc_cuda_leave(c->device);
         }
-        mc_free(c);
+        destroy(c);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "device/cuda/args.h"
 #include "device/device.h"
+#include "device/image.h"
 
 /* ---- open.c: the libraries ---- */
 enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_LIBS };
@@ -39,6 +40,7 @@ struct mc_cuda {
     int processors;             /* multiprocessors */
     size_t shared;              /* most bytes of shared memory of a block */
     unsigned together;          /* most blocks of a cluster; 1: no clusters */
+    bool cooperative;           /* it can run all blocks of a launch at the same time */
     void *context, *stream;     /* CUcontext, CUstream: all work of the device is on this stream, in order */
     struct mc_space space;      /* its memory space */
     pthread_mutex_t lock;       /* recursive; held by mc_cuda_enter */
@@ -104,11 +106,13 @@ mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *host, const void *from, si
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 
-/* ---- nvrtc.c, code.c: CUDA C text to machine code, cached on disk, and machine code to kernels ---- */
+/* ---- nvrtc.c, code.c: CUDA C text to machine code, which a bundle or the cache on disk may have, and
+ * machine code to kernels ---- */
 /* counted: one for each text and device */
 struct mc_cuda_code;
 /* NULL: error set, with the compiler's message */
 struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, const char *options);
+enum { MC_CUDA_ARCHS = 16 };                                  /* most architectures of a bundle */
 enum { MC_CUDA_TEXTS = 9 };                                   /* most texts of mc_cuda_code_load_all */
 #define MC_CUDA_OPTIONS "--disable-warnings"                  /* for texts of our own */
 /* loads all texts or, on an error, none */
@@ -117,10 +121,22 @@ mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *sou
 /* a CUfunction; NULL: no such kernel, or the device cannot be entered (then an error is set) */
 void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name);
 void mc_cuda_code_free(struct mc_cuda_code *c);
+struct mc_cuda_input { const char *source, *options; };
+struct mc_cuda_input mc_cuda_code_input(const struct mc_cuda_code *c); /* what it was compiled from */
 /* Compiles without loading, for tests without a GPU.  *bytes: size of the machine code. */
 mc_status mc_cuda_compile_only(const char *source, const char *options, int sm, size_t *bytes);
-struct mc_cuda_code_stats { int64_t compiled, from_memory, from_disk; double seconds; };
+struct mc_cuda_code_stats { int64_t compiled, from_memory, from_disk, from_bundle; double seconds; };
 struct mc_cuda_code_stats mc_cuda_code_stats(void);
+
+/* ---- images.c ---- */
+/* how well a GPU of that compute capability runs an image for "sm_90a"; 0: not at all */
+int mc_cuda_arch_rank(const char *arch, int sm);
+/* Adds images of texts to the list, if it has none, for architectures such as "sm_90,sm_80,native"; NULL:
+ * native, that of the compute capability `native`. */
+mc_status mc_cuda_images(int native, size_t n, const struct mc_cuda_input *in, const char *archs,
+                         struct mc_images *list);
+/* MC_EFORMAT: it ends too early */
+mc_status mc_cuda_image_check(const struct mc_str *image);
 
 /* ---- launch.c ---- */
 struct mc_grid {
@@ -128,6 +144,7 @@ struct mc_grid {
     size_t shared;
     /* size of a cluster along y, at most d->together; 0 is 1 */
     unsigned together;
+    bool all_at_once;           /* all blocks run at the same time, or the launch fails */
     bool maps;                  /* args hold a mc_cuda_tensor_map, which the driver must align to 64 bytes */
 };
 /* args: one struct, the kernel's only parameter.  An empty grid launches nothing. */

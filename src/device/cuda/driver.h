@@ -5,6 +5,7 @@
 #define MC_CUDA_DRIVER_H
 
 #include "device/cache.h"
+#include "device/image.h"
 #include "device/cuda/cuda.h"
 
 enum {
@@ -34,6 +35,7 @@ struct mc_cuda_job {            /* a text to compile */
     const char *source;
     char arch[40];              /* "--gpu-architecture=sm_90a" */
     bool portable;              /* NVRTC does not know the GPU: the image is PTX, which the driver compiles */
+    bool bundled;               /* the image came with a bundle */
     char *words;                /* the options, split into words */
     const char *option[NV_OPTIONS];
     int n;
@@ -42,8 +44,10 @@ struct mc_cuda_job {            /* a text to compile */
     mc_status status;
     char why[2000];
 };
+/* takes the image of a bundle, if there is one */
 mc_status mc_cuda_job_begin(struct mc_cuda_job *j, const char *source, const char *options, int sm);
-mc_status mc_cuda_job_image(struct mc_cuda_job *j);       /* from disk, or compiled */
+const char *mc_cuda_job_arch(const struct mc_cuda_job *j); /* "sm_90a" */
+mc_status mc_cuda_job_image(struct mc_cuda_job *j);       /* of a bundle, from disk, or compiled */
 mc_status mc_cuda_job_images(struct mc_cuda_job **job, int n); /* in parallel; n at most MC_CUDA_TEXTS */
 void mc_cuda_job_free(struct mc_cuda_job *j);
 struct mc_cuda_code_stats mc_cuda_compiled(void);         /* all fields except from_memory */

@@ -1,4 +1,5 @@
-/* nvrtc.c: CUDA C text to machine code for one architecture, from the folder of compiled kernels or by NVRTC.
+/* nvrtc.c: CUDA C text to machine code for one architecture: of a bundle, from the folder of compiled
+ * kernels, or by NVRTC.
  *
  * Invariant: no GPU is needed or entered here, so several threads may compile texts at the same time. */
 #include "device/cuda/driver.h"
@@ -8,6 +9,8 @@ enum { LOG_LINES = 24 };
 
 static const char suffix[] = ".cubin";
 static const char file_name[] = "kernel.cu"; /* the name of the text in the compiler's messages */
+
+static const char arch_option[] = "--gpu-architecture=";
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects stats */
 static struct mc_cuda_code_stats stats;
@@ -27,9 +30,14 @@ static mc_status pick_arch(struct mc_cuda_job *j, const struct mc_cuda_compiler 
             c->version, sm / 10, sm % 10, c->sm[0] / 10, c->sm[0] % 10);
     }
     j->portable = best != sm;
-    mc_snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d%s", j->portable ? "compute" : "sm", best,
+    mc_snprintf(j->arch, sizeof j->arch, "%s%s_%d%s", arch_option, j->portable ? "compute" : "sm", best,
                 best == 90 && !j->portable ? "a" : ""); /* sm_90a: instructions that only Hopper has */
     return MC_OK;
+}
+
+const char *mc_cuda_job_arch(const struct mc_cuda_job *j)
+{
+    return j->arch + sizeof arch_option - 1;
 }
 
 /* A first line "// --option" of the text adds that option. */
@@ -59,11 +67,33 @@ static mc_status split_options(struct mc_cuda_job *j, const char *source, const 
     return MC_OK;
 }
 
+static bool bundled_image(struct mc_cuda_job *j, const char *options, int sm)
+{
+    char arch[MC_IMAGE_ARCH];
+    j->bundled = mc_image_find(mc_image_text(j->source, options), mc_cuda_arch_rank, sm, &j->image, arch);
+    if (j->bundled) {
+        mc_snprintf(j->arch, sizeof j->arch, "%s%.*s", arch_option,
+                    (int)(sizeof j->arch - sizeof arch_option), arch);
+        const char *part[] = { "bundle", j->arch, options ? options : "", j->source };
+        j->key = mc_key(part, NELEM(part));
+    }
+    return j->bundled;
+}
+
 mc_status mc_cuda_job_begin(struct mc_cuda_job *j, const char *source, const char *options, int sm)
 {
     *j = (struct mc_cuda_job){ .source = source };
     struct mc_cuda_compiler c;
-    TRY(mc_cuda_compiler(&c));
+    if (bundled_image(j, options, sm)) {
+        return mc_cuda_image_check(&j->image);
+    }
+    const mc_status s = mc_cuda_compiler(&c);
+    if (s < 0) {
+        return mc_images_published() ? mc_fail_again("no bundle that is loaded has this kernel for sm_%d (a "
+                                                     "function is called at each size before it is saved): ",
+                                                     sm)
+                                     : s;
+    }
     TRY(pick_arch(j, &c, sm));
     TRY(split_options(j, source, options));
     const char *part[] = { "cuda", c.version, j->arch, options ? options : "", source };
@@ -144,6 +174,12 @@ static mc_status compile(struct mc_cuda_job *j)
 
 mc_status mc_cuda_job_image(struct mc_cuda_job *j)
 {
+    if (j->bundled) {
+        pthread_mutex_lock(&lock);
+        stats.from_bundle++;
+        pthread_mutex_unlock(&lock);
+        return MC_OK;
+    }
     if (mc_cache_find(j->key, suffix, &j->image, NULL)) {
         pthread_mutex_lock(&lock);
         stats.from_disk++;

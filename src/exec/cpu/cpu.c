@@ -92,6 +92,15 @@ static mc_status copy(struct mc_function *f, const struct mc_slot *from, const c
     return mc_dense_copy(from, (char *)src, dst);
 }
 
+static mc_status zero(struct mc_function *f, char *at, size_t bytes)
+{
+    (void)f;
+    if (bytes) {
+        memset(at, 0, bytes);
+    }
+    return MC_OK;
+}
+
 static mc_array *keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
     mc_array *a = mc_value_array(f, p, value), *own = a ? mc_array_copy(a) : NULL;
@@ -145,6 +154,6 @@ const struct mc_backend mc_backend_cpu = {
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
     .plan = plan, .address = address, .step = timed_step,
-    .fetch = view, .store = store, .copy = copy, .copy_on_device = keep,
+    .fetch = view, .store = store, .copy = copy, .zero = zero, .copy_on_device = keep,
     .result_make = make, .result_take = take,
 };

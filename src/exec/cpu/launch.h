@@ -61,7 +61,35 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
                    char *scratch, char **base);
 /* compile_kernels.c: for any backend whose kernels are C */
 mc_status mc_compile_kernels(struct mc_code_unit *u);
+/* The kernels of a program for one set of instructions: libraries, and by step the form that was printed. */
+struct mc_kernel_form { bool wide; unsigned never; };
+struct mc_kernel_set {
+    const char *level;          /* mc_cpu_level */
+    VEC(struct mc_str) image;
+    VEC(struct mc_kernel_form) form;
+};
+/* p was compiled before.  flags: the compiler's for that level. */
+mc_status mc_kernel_set_make(struct mc_kernel_set *set, const struct mc_program *p, const char *flags);
+void mc_kernel_set_free(struct mc_kernel_set *set);
+/* find_kernels.c: looks up the functions of a step's kernel; leaves them NULL if the library lacks it */
+void mc_find_kernel(struct mc_code_unit *u, int step, const struct mc_code *lib);
+/* sets u->fn, for kernels in the libraries u->lib; without libraries the reference runs */
+mc_status mc_find_kernels(struct mc_code_unit *u);
 void mc_drop_kernels(struct mc_code_unit *u);
+/* custom_run.c: users' ops that are given as kernel text */
+enum { MC_CUSTOM_SYMBOL = 24 }; /* as the name of a kernel */
+/* dtypes of the inputs and of the result of n; false: n is no such op */
+bool mc_custom_dtypes(const mc_node *n, mc_dtype *dtype);
+/* the name of its compiled form in a library */
+void mc_custom_symbol(const struct mc_op *op, const mc_dtype *dtype, char name[MC_CUSTOM_SYMBOL]);
+bool mc_custom_kernels(const mc_graph *g);               /* has g such ops? */
+/* gives the ops of g their compiled forms, which are in the library; an error if it lacks one */
+mc_status mc_custom_find(const mc_graph *g, const struct mc_code *lib);
+/* custom.c.  *lib owns the code.  NULL: error */
+mc_kernel_fn *mc_custom_compile(const struct mc_op *op, const mc_dtype *dtype, struct mc_code **lib,
+                                mc_status *s);
+/* a library with the compiled forms of all such ops of g, for that set of instructions */
+mc_status mc_custom_image(const mc_graph *g, const char *level, struct mc_str *image);
 /* describe.c */
 void mc_cpu_describe(struct mc_str *out);
 /* split.c */

@@ -53,7 +53,7 @@ bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const str
         if (s->stride[i][inner] != (moves ? size : 0)) {
             return false;
         }
-        if (moves && !o->index && slot[l->value[i]].offset % (v * size)) {
+        if (moves && !o->index && (slot[l->value[i]].offset % (v * size) || slot[l->value[i]].loose)) {
             return false;
         }
         for (int a = 0; a < s->n[0] + s->n[1] && moves && !o->index; a++) {

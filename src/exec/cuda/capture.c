@@ -34,6 +34,7 @@ static bool add_value(struct order *o, int v, bool write)
     while (v >= 0 && pr->value.at[v].view_of >= 0 && !o->p->slot[v].own) {
         v = pr->value.at[v].view_of;
     }
+    v = v >= 0 && o->p->slot[v].inside ? o->p->slot[v].inside - 1 : v;
     if (v < 0 || o->p->slot[v].base != BASE_ARENA) {
         return true;
     }

@@ -27,6 +27,7 @@ static mc_status add_copy(struct mc_copy_step *w, const struct mc_slot *from, co
         plain &= size[a] == 1 || (l.to_stride[a] == dense && l.from_stride[a] == dense);
         dense *= size[a];
     }
+    p.layout = l;
     if (plain) {
         p.bytes = (size_t)(dense * bytes);
     } else {
@@ -201,6 +202,12 @@ static void release(struct mc_exec *e)
 
 static const struct mc_exec_ops ops = { .run = run, .free = release };
 
+const struct mc_copy_step *mc_copy_step_of(const struct mc_exec *e)
+{
+    const struct mc_copy_step *w = e && e->ops == &ops ? (const struct mc_copy_step *)e : NULL;
+    return w && !w->move ? w : NULL;
+}
+
 mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -222,7 +229,7 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
         return refuse_step(f, step);
     }
     if (s == MC_OK && w->targets) {
-        w->args.number = step;
+        w->args.number = mc_cuda_fn_number(f, step);
         p->step[step].workspace = MC_MAX(p->step[step].workspace, (size_t)w->args.indices * 16);
     }
     return s;

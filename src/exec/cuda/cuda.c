@@ -44,17 +44,21 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
     return out->bad ? MC_EMEMORY : MC_OK;
 }
 
-/* Finds where each STEP_HOST runs, and whether any step checks indices. */
-static void find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
+/* Finds where each STEP_HOST runs, and whether any step checks indices.  Returns whether there are loops,
+ * whose bodies may check indices. */
+static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
 {
+    bool loops = false;
     for (size_t i = 0; i < p->step.n; i++) {
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_scan_sort_can(st);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
+            loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }
     }
+    return loops;
 }
 
 static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_code *own, const int *to)
@@ -85,6 +89,7 @@ static mc_status kernels(struct mc_code_unit *u)
     struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
     const char *at[MC_CUDA_TEXTS];
     struct mc_cuda_fn_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
+    bool finishes = false;
     mc_status s = k && to && first && own &&
                           (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile"))
                       ? MC_OK
@@ -92,17 +97,18 @@ static mc_status kernels(struct mc_code_unit *u)
     if (s == MC_OK) {
         mc_kernels_rule_out(p, first, mc_grid_excluded_forms);
     }
-    int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to)
-                       : 0;
+    const int most = u->texts ? u->texts : mc_cpu()->threads; /* a bundle's texts are divided as they were */
+    int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(most, MC_CUDA_TEXTS - 1), to) : 0;
+    u->texts = MC_MAX(n, 1);
     for (int i = 0; i < n && s == MC_OK; i++) {
         s = print_text(p, first, to, i, k, &text[i]);
         at[i] = text[i].s;
         mc_str_add(&source, s == MC_OK ? text[i].s : "");
     }
     if (s == MC_OK) {
-        find_grids(p, own);
+        finishes = find_grids(p, own) || own->checks || p->nupdate;
     }
-    if (s == MC_OK && (own->checks || p->nupdate)) {
+    if (finishes) {
         mc_finish_call_source(&text[n]);
         s = text[n].bad ? MC_EMEMORY : MC_OK;
         at[n] = text[n].s;
@@ -263,8 +269,8 @@ static bool compiled(const struct mc_function *f, int step)
 
 static bool is_left_to_reference(const struct mc_function *f, int step)
 {
-    return f->plans ? f->plans->step[step].exec == &mc_exec_reference
-                    : f->code->program.step.at[step].reason[0] != '\0';
+    const struct mc_shape_plan *p = mc_newest_plan(f);
+    return p ? p->step[step].exec == &mc_exec_reference : f->code->program.step.at[step].reason[0] != '\0';
 }
 
 static void code_free(struct mc_code_unit *u)
@@ -273,8 +279,12 @@ static void code_free(struct mc_code_unit *u)
     for (int i = 0; own && i < MC_CUDA_TEXTS; i++) {
         mc_cuda_code_free(own->text[i]);
     }
-    mc_free(own ? own->grid : NULL);
+    if (own) {
+        VEC_FREE(own->code);
+        mc_free(own->grid);
+    }
     mc_free(own);
+    mc_images_unref(&u->images);
 }
 
 static mc_status init_function(struct mc_function *f)
@@ -284,10 +294,7 @@ static mc_status init_function(struct mc_function *f)
         !(own->pinned = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->pinned, "function"))) {
         return MC_EMEMORY;
     }
-    if (mc_cuda_fn_code(f)->checks) {
-        mc_cuda_fn_watch(f);
-    }
-    return MC_OK;
+    return mc_cuda_fn_bodies(f);
 }
 
 static void free_function(struct mc_function *f)
@@ -295,7 +302,7 @@ static void free_function(struct mc_function *f)
     struct mc_cuda_fn_function *own = f->own;
     if (own) {
         mc_cuda_fn_unwatch(f);
-        mc_cuda_free(mc_cuda_of(f->code), own->failed);
+        mc_cuda_free(mc_cuda_of(f->code), own->is_body ? NULL : own->failed);
         mc_array_unref(&own->error_flag);
         mc_free(own->pinned);
         mc_free(own);
@@ -318,7 +325,7 @@ static const struct mc_backend *backend_for_dynamic_sizes(void)
     return NULL;
 }
 
-static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
@@ -329,6 +336,8 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_KERNEL: return mc_grid_plan(f, p, step, &sp->exec);
     case STEP_HEAVY:
         sp->exec = &sp->heavy->exec;
+        TRY(mc_cuda_fn_note(f->code, sp->heavy->plan));
+        TRY(mc_cuda_fn_note(f->code, sp->heavy->pooled));
         return st->kernel && !sp->heavy->epilogue.by_solver ? mc_grid_plan(f, p, step, &sp->epilogue) : MC_OK;
     case STEP_HOST:
         TRY(mc_cuda_fn_custom_plan(f, p, step, &sp->exec));
@@ -337,6 +346,19 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
     }
     return MC_OK;
+}
+
+static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    mc_code_list *before = mc_cuda_note(&mc_cuda_fn_code(f)->code);
+    const mc_status s = plan_step(f, p, step);
+    mc_cuda_note(before);
+    return s;
+}
+
+static int image_rank(const struct mc_device *d, const char *arch)
+{
+    return mc_cuda_arch_rank(arch, ((const struct mc_cuda *)d)->sm);
 }
 
 const struct mc_backend mc_backend_cuda = {
@@ -356,6 +378,9 @@ const struct mc_backend mc_backend_cuda = {
     .address = mc_remote_address, .begin = begin_call, .step = timed_step, .run = run_all,
     .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
     .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,
+    .zero = mc_cuda_fn_zero, .body = mc_cuda_fn_body,
+    .resident = mc_cuda_resident_begin, .note = mc_cuda_resident_note, .run_noted = mc_cuda_resident_run,
     .copy_on_device = mc_remote_copy_on_device, .result_make = mc_cuda_fn_result_make,
-    .result_take = mc_cuda_fn_result_take, .updated = updates_made,
+    .result_take = mc_cuda_fn_result_take, .images = mc_cuda_fn_images, .image_rank = image_rank,
+    .updated = updates_made,
 };

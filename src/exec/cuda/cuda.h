@@ -37,6 +37,9 @@ struct mc_cuda_fn_code {
     struct mc_cuda_code *text[MC_CUDA_TEXTS];
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
+    /* what the kernels of solvers and other steps were compiled from, in all calls so far, those of copies
+     * too; the device is entered */
+    mc_code_list code;
 };
 struct mc_cuda_fn_plan {
     struct mc_remote remote;
@@ -47,6 +50,7 @@ struct mc_cuda_fn_plan {
     bool with_updates;          /* the capture makes the updates */
     /* the steps make the updates: no result is a shared variable's memory, and shapes stay */
     bool updates;
+    struct mc_cuda_resident *resident; /* of a body: all its steps in one kernel; NULL: not yet asked for */
 };
 struct mc_cuda_fn_function {
     bool *pinned;                 /* by output: the result is written by the GPU to pinned memory */
@@ -54,15 +58,27 @@ struct mc_cuda_fn_function {
     /* error flag in host memory: word 0 is nonzero after a check failed on the device */
     mc_array *error_flag;
     struct mc_function *checking; /* the next function in the list of those that check */
+    bool checks;                /* a kernel of the function, or of the body of a loop, checks indices */
+    /* The function is the body of a loop: a failed check is an error of step `step` of the function that is
+     * called, and `failed` belongs to that. */
+    bool is_body;
+    int step;
 };
 static inline struct mc_cuda_fn_code *mc_cuda_fn_code(const struct mc_function *f) { return f->code->own; }
 static inline struct mc_cuda_fn_plan *mc_cuda_fn_plan(const struct mc_shape_plan *p) { return p->own; }
 static inline struct mc_cuda_fn_function *mc_cuda_fn_of(const struct mc_function *f) { return f->own; }
+/* the number of a step in error words */
+static inline int mc_cuda_fn_number(const struct mc_function *f, int step)
+{
+    return mc_cuda_fn_of(f)->is_body ? mc_cuda_fn_of(f)->step : step;
+}
 
 /* grid.c */
 /* for mc_kernel.never */
 unsigned mc_grid_excluded_forms(const struct mc_step *st);
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+/* the launch that mc_grid_plan made; NULL: it made none */
+const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
 /* can copy_step.c run it? checks: set if that checks indices */
 bool mc_copy_step_can(const struct mc_step *st, bool *checks);
@@ -74,6 +90,16 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
 mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u);
 mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
                                  struct mc_exec **made);
+/* loop.c: bodies of loops, whose steps are launched as a part of the call */
+mc_status mc_cuda_fn_bodies(struct mc_function *f); /* f's bodies share its error words */
+void mc_cuda_fn_body(const struct mc_function *f, struct mc_function *body);
+mc_status mc_cuda_fn_zero(struct mc_function *f, char *at, size_t bytes);
+/* resident.c: loops in one kernel; see struct mc_backend */
+bool mc_cuda_resident_begin(struct mc_function *f, const struct mc_shape_plan *p,
+                            const struct mc_body_steps *s);
+bool mc_cuda_resident_note(struct mc_function *f, const struct mc_shape_plan *p, char *const *to);
+mc_status mc_cuda_resident_run(struct mc_function *f, const struct mc_shape_plan *p);
+void mc_cuda_resident_free(struct mc_cuda_resident *r);
 /* values.c */
 mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p);
@@ -82,6 +108,9 @@ mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, con
 mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int output,
                                  const mc_arg *out);
 mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
+/* images.c: for bundles */
+mc_status mc_cuda_fn_note(struct mc_code_unit *u, const struct mc_plan *p); /* p may be NULL */
+mc_status mc_cuda_fn_images(struct mc_function *f, const char *archs, struct mc_images *list);
 /* capture.c: captures all steps, each waiting only for those that it depends on */
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */

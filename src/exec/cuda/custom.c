@@ -78,7 +78,9 @@ mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u)
         st->reason = "";
         ((struct mc_cuda_fn_code *)u->own)->checks = true;
         TRY(mc_cuda_enter(mc_cuda_of(u)));
+        mc_code_list *before = mc_cuda_note(&((struct mc_cuda_fn_code *)u->own)->code);
         s = load(st->node[0]) ? MC_OK : mc_last_status();
+        mc_cuda_note(before);
         mc_cuda_leave(mc_cuda_of(u));
     }
     return s;
@@ -133,7 +135,7 @@ mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_pl
     for (int i = 0; i < c->nview; i++) {
         c->value[i] = i < n->nin ? f->code->program.value_of[n->in[i]->id] : st->dst[i - n->nin];
         fill_view(&p->slot[c->value[i]], &c->view[i]);
-        c->view[i].number = step;
+        c->view[i].number = mc_cuda_fn_number(f, step);
     }
     const int64_t elements = c->view[n->nin].n;
     const unsigned threads = n->op->custom->threads > 0 ? (unsigned)n->op->custom->threads : THREADS;

@@ -71,7 +71,7 @@ static atomic_llong *word(const struct mc_function *f)
 mc_status mc_cuda_fn_ready(struct mc_function *f)
 {
     struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
-    if (!mc_cuda_fn_code(f)->checks || own->failed) {
+    if (!own->checks || own->failed) {
         return MC_OK;
     }
     const int64_t page = 4096;

@@ -54,7 +54,7 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
         }
     }
     a.head->near = mc_axes_fit_int32(k, s);
-    a.head->number = (uint32_t)(st - f->code->program.step.at);
+    a.head->number = (uint32_t)mc_cuda_fn_number(f, (int)(st - f->code->program.step.at));
     a.head->axes[0] = (uint32_t)s->n[0];
     a.head->axes[1] = (uint32_t)MC_MAX(
         s->n[1], 1); /* without a reduced axis, one of step 0; steps after the last axis are 0 too */
@@ -173,6 +173,11 @@ static void release(struct mc_exec *e)
 }
 
 static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e)
+{
+    return e && e->ops == &ops ? (const struct mc_grid_launch *)e : NULL;
+}
 
 /* ---- planning ---- */
 

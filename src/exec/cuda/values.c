@@ -18,6 +18,7 @@ void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
     struct mc_cuda_fn_plan *q = p->own;
     if (q) {
         mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
+        mc_cuda_resident_free(q->resident);
         mc_free(q->captured_addresses);
         mc_remote_forget(f, p);
     }
@@ -59,7 +60,9 @@ mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, con
         l.from_stride[a] = from->strides[a] / size;
         step *= l.size[a];
     }
+    mc_code_list *before = mc_cuda_note(&mc_cuda_fn_code(f)->code);
     struct mc_cuda_copy *c = mc_cuda_copy_new(&l);
+    mc_cuda_note(before);
     mc_status s = c ? mc_cuda_copy_run(c, dst, src) : mc_last_status();
     mc_cuda_copy_free(c);
     return s;

@@ -29,11 +29,17 @@ static bool is_bias(const struct mc_slot *y, const struct mc_slot *a, int axis)
 bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
                           struct mc_heavy_epilogue *e)
 {
+    return f->code->backend->epilogues == EPILOGUE_SOLVER && f->code->mode == MODE_FAST_RUN &&
+           mc_heavy_epilogue_terms(f, p, step, axis, e);
+}
+
+bool mc_heavy_epilogue_terms(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
+                             struct mc_heavy_epilogue *e)
+{
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_epilogue *q = &st->epilogue;
     *e = (struct mc_heavy_epilogue){ false, q->act, -1, -1, -1, q->result };
-    if (!q->known || st->before >= 0 || f->code->backend->epilogues != EPILOGUE_SOLVER ||
-        f->code->mode != MODE_FAST_RUN) {
+    if (!q->known || st->before >= 0) {
         return false;
     }
     const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];

@@ -54,8 +54,25 @@ void mc_heavy_free(struct mc_heavy *h)
         mc_plan_free(h->plan);
         mc_plan_free(h->pooled);
         mc_launch_free(h->finish);
+        mc_free_pages(h->prepared);
         mc_free(h);
     }
+}
+
+mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    struct mc_heavy *h = p->step[step].heavy;
+    if (!h || h->idle || h->pooled || !h->plan->prepare) {
+        return MC_OK;
+    }
+    if (!h->prepared) {
+        h->prepared = mc_alloc_pages(h->plan->prepared, "loop");
+    }
+    if (!h->prepared) {
+        return MC_EMEMORY;
+    }
+    mc_product_prepare(f, p, step);
+    return MC_OK;
 }
 
 const char *mc_heavy_family(const struct mc_step *st)

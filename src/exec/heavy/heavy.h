@@ -14,6 +14,11 @@ struct mc_heavy_epilogue {
     int other;                  /* a term of any other sizes or strides */
     int result;
 };
+/* the one term of a product's epilogue; -1: there is none */
+static inline int mc_heavy_term(const struct mc_heavy_epilogue *e)
+{
+    return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
+}
 struct mc_heavy {
     struct mc_exec exec;
     struct mc_plan *plan;
@@ -25,6 +30,7 @@ struct mc_heavy {
     bool idle;                  /* the steps that read the result do this step's work */
     /* by operand of a product: offset in the scratch of its contiguous copy; -1: not copied */
     int64_t copy[2];
+    void *prepared;             /* of operands that stay the same; NULL: the plan prepares nothing */
 };
 /* Is it a solver step whose work is done by the steps that read its result? */
 static inline bool mc_heavy_is_skipped(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
@@ -71,6 +77,10 @@ mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_
                              struct mc_pool_problem *q);
 mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+struct mc_norm_problem;
+/* v: the value of each operand; -1: there is no such array */
+mc_status mc_across_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[3],
+                            struct mc_norm_problem *q);
 mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* epilogue.c: may a solver compute the step's epilogue, as far as the program, sizes and strides allow?
@@ -78,7 +88,13 @@ mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, in
  * allowed. */
 bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
                           struct mc_heavy_epilogue *e);
+/* the same, whatever the backend's solvers can do */
+bool mc_heavy_epilogue_terms(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
+                             struct mc_heavy_epilogue *e);
+/* For operands that stay the same in all steps of a loop: before the first step; addresses are known. */
+mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* product.c */
+void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step);
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 

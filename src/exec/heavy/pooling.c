@@ -98,19 +98,25 @@ static void across_values(const struct mc_function *f, const struct mc_step *st,
     v[NORM_Y] = st->dst[0];
 }
 
-mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+mc_status mc_across_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[3],
+                            struct mc_norm_problem *q)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    struct mc_step_plan *sp = &p->step[step];
-    struct mc_heavy *h = sp->heavy;
     const int64_t *strides[3];
-    struct mc_norm_problem q;
-    int v[3];
     across_values(f, st, v);
     for (int r = 0; r < 3; r++) {
         strides[r] = v[r] < 0 ? NULL : p->slot[v[r]].strides;
     }
-    TRY(mc_norm_problem_of(st->heavy, &p->slot[v[NORM_X]].type, strides, &q));
+    return mc_norm_problem_of(st->heavy, &p->slot[v[NORM_X]].type, strides, q);
+}
+
+mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
+    struct mc_norm_problem q;
+    int v[3];
+    TRY(mc_across_problem(f, p, step, v, &q));
     h->plan = f->code->backend->norm(&q, &p->options);
     sp->workspace = h->plan ? h->plan->workspace + 64 : 0;
     return h->plan ? MC_OK : mc_last_status();

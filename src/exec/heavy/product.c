@@ -37,12 +37,6 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
-/* The one term of the epilogue; -1: there is none. */
-static int one_term(const struct mc_heavy_epilogue *e)
-{
-    return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
-}
-
 /* Adds the epilogue to the problem, with its one term as C0, of any strides.  False: the step's kernel
  * computes it. */
 static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
@@ -53,7 +47,7 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
         (e->bias >= 0) + (e->residual >= 0) + (e->other >= 0) > 1) {
         return false;
     }
-    const int term = one_term(e);
+    const int term = mc_heavy_term(e);
     for (int i = 0; term >= 0 && i < 3; i++) {
         const struct mc_slot *c0 = &p->slot[term];
         const int a = r - 3 + i;
@@ -63,6 +57,14 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
     q->beta = term >= 0;
     q->act = e->act;
     return true;
+}
+
+/* Is value v the same in all steps of the loop whose body f is? */
+static bool stays(const struct mc_function *f, int v)
+{
+    const struct mc_value *root = &f->code->program.value.at[mc_value_root(&f->code->program, v)];
+    return f->is_body && !f->code->device->space &&
+           (root->kind == VALUE_CONST || (root->kind == VALUE_INPUT && root->input >= f->first_constant));
 }
 
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
@@ -100,6 +102,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
         q.bs[0] = b->type.dims[0] == 1 ? 0 : q.bs[0];
     }
     dense_strides(y, q.cs);
+    q.b_stays = q.batch == 1 && h->copy[1] < 0 && stays(f, mc_heavy_source(f, n, 1));
     struct mc_gemm_problem whole = q;
     const struct mc_backend *backend = f->code->backend;
     h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? backend->product(&whole, &p->options) : NULL;
@@ -116,6 +119,14 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     return s;
 }
 
+void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    const struct mc_heavy *h = p->step[step].heavy;
+    const int b = mc_heavy_source(f, f->code->program.step.at[step].heavy, 1);
+    void *operand[MC_PLAN_OPERANDS] = { [GEMM_B] = f->ptr[b] };
+    h->plan->prepare(h->plan, operand, h->prepared, f->threads);
+}
+
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -126,9 +137,10 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) },
         c = st->kernel ? st->operand[st->product] : st->dst[0];
     const struct mc_heavy_epilogue *e = &h->epilogue;
-    const int term = e->by_solver ? one_term(e) : -1;
-    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c],
-                                     term >= 0 ? f->ptr[term] : NULL };
+    const int term = e->by_solver ? mc_heavy_term(e) : -1;
+    void *operand[MC_PLAN_OPERANDS] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c],
+                                        term >= 0 ? f->ptr[term] : NULL };
+    operand[MC_PREPARED] = h->prepared;
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (h->copy[i] >= 0) {

@@ -6,7 +6,7 @@
 #include "heavy/conv/solver.h"
 #include <inttypes.h>
 
-static const char *const short_name[MC_NDTYPE] = {
+static const char short_name[MC_NDTYPE][5] = {
     [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
 static const char *const pass_name[] = { [CONV_FORWARD] = "fwd", [CONV_INPUTS] = "inputs",
@@ -177,7 +177,7 @@ struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_
 {
     struct mc_conv_problem p = *asked;
     p.base = (struct mc_problem){ family, *o };
-    if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !short_name[p.dtype]) {
+    if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !*short_name[p.dtype]) {
         mc_fail(MC_ETYPE, "conv: the dtype must be a float");
         return NULL;
     }

@@ -141,7 +141,7 @@ static void inputs_tap(struct row *t, int64_t f, const int64_t a[3])
     const int64_t position[3] = { u0, u1, lo };
     load(t, CONV_Y, t->y, in_xy(p->at.y, t->at[0], f, u0, u1, lo), p->at.y[4], hi - lo);
     load_w(t, in_w(p, f, t->at[1] % cg, a, position), hi - lo);
-    double *acc = t->acc + first + lo * step - t->at[4];
+    double *acc = t->acc + (first + lo * step - t->at[4]); /* first may be negative */
     for (int64_t i = 0; i < hi - lo; i++) {
         acc[i * step] += t->y[i] * t->w[i];
     }
@@ -276,4 +276,4 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return mc_plan_bare(run);
 }
 
-const struct mc_solver mc_conv_reference = { .name = "reference", .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_reference = { .name = "reference", .portable = MC_PORTABLE, .estimate = estimate, .plan = plan };

@@ -19,6 +19,9 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_onednn,    /* oneDNN, if its library is found */
     &mc_conv_onednn_winograd,
     &mc_conv_relayout,  /* copies operands whose layout or dtype the others refuse */
+    &mc_conv_portable,  /* sums in a fixed order, as in exported files */
+    &mc_conv_portable_col2im, /* inputs, of small images */
+    &mc_conv_portable_outer,  /* weights: vectors of filters */
     &mc_conv_reference, /* any problem, slowly */
     NULL,
 };
@@ -28,10 +31,10 @@ const struct mc_family mc_conv_family = {
     .solvers      = mc_conv_solvers,
     .problem_size = sizeof(struct mc_conv_problem),
     .key         = mc_conv_key,
-    .sample       = mc_conv_sample,
-    .operands     = mc_conv_operands,
-    .discard      = mc_conv_discard,
-    .verify       = mc_conv_verify,
+    .sample       = TRIED(mc_conv_sample),
+    .operands     = TRIED(mc_conv_operands),
+    .discard      = TRIED(mc_conv_discard),
+    .verify       = TRIED(mc_conv_verify),
     .forced       = mc_conv_forced,
 };
 

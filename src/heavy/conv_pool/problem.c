@@ -245,9 +245,9 @@ const struct mc_family mc_pooled_family = {
     .solvers      = solvers,
     .problem_size = sizeof(struct mc_pooled_problem),
     .key         = mc_pooled_key,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
+    .operands     = TRIED(operands),
+    .discard      = TRIED(discard),
+    .verify       = TRIED(verify),
 };
 
 /* True if a flag or the node names a solver of the convolution or of the pooling. */

@@ -42,6 +42,9 @@ void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc
 /* A kernel of the current device.  Each text is loaded once a process.  NULL: error set, with the compiler's
  * message. */
 void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
+/* From now on the code (struct mc_cuda_code) of kernels that this thread asks for is added to the list, each
+ * once; NULL: to none.  Returns the list before. */
+mc_code_list *mc_cuda_note(mc_code_list *list);
 /* Sets several kernels; one without a name is set to NULL.  Always frees the defines. */
 struct mc_cuda_kernel_ref {
     void **to;

@@ -116,7 +116,8 @@ static struct mc_timing time_runs(mc_status (*run)(void *arg), void *arg, double
     return t;
 }
 
-const struct mc_site mc_site_cuda = { .name = device_name, .take = alloc, .give = dealloc, .time = time_runs };
+const struct mc_site mc_site_cuda = { .name = device_name, .take = alloc, .give = dealloc, .time = time_runs,
+                                  .note = mc_cuda_note };
 
 /* ---- operands ---- */
 
@@ -146,7 +147,11 @@ static mc_status fill(const struct mc_extent *e, void *to)
     struct mc_str defines = { 0 };
     void *kernel;
     mc_cuda_types(&defines, e->dtype, false);
-    if (!mc_cuda_kernels(&mc_cuda_fill_text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, "fill" }, 1)) {
+    mc_code_list *before = mc_cuda_note(NULL); /* a plan does not need the kernel */
+    const bool made = mc_cuda_kernels(&mc_cuda_fill_text, &defines,
+                                      &(struct mc_cuda_kernel_ref){ &kernel, "fill" }, 1);
+    mc_cuda_note(before);
+    if (!made) {
         return mc_last_status();
     }
     const struct mc_grid grid = mc_cuda_grid_1d(e->count, 256);

@@ -78,6 +78,25 @@ static struct mc_cuda_code *find(int ordinal, uint64_t hash)
     return NULL;
 }
 
+static _Thread_local mc_code_list *noting;
+
+mc_code_list *mc_cuda_note(mc_code_list *list)
+{
+    mc_code_list *before = noting;
+    noting = list;
+    return before;
+}
+
+static bool note(struct mc_cuda_code *code)
+{
+    for (size_t i = 0; noting && i < noting->n; i++) {
+        if (noting->at[i] == code) {
+            return true;
+        }
+    }
+    return !noting || VEC_PUSH(*noting, code);
+}
+
 static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_text *t, const struct mc_str *source)
 {
     struct loaded l = { d->device.number, mc_hash(source->s, source->n, 0), NULL };
@@ -113,6 +132,7 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
         if (!kernel) {
             mc_fail(MC_EUNSUPPORTED, "%s: has no kernel %s", t->name, name);
         }
+        kernel = note(code) ? kernel : NULL;
     }
     mc_str_free(&source);
     return kernel;

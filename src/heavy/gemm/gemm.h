@@ -24,6 +24,7 @@ struct mc_gemm_problem {
     double alpha, beta;
     bool has_epilogue;              /* on the host: the solver calls a function for each finished tile */
     bool residual;                  /* C0 is a separate operand, not the old C */
+    bool b_stays;                   /* B is the same in many runs; on the host, without a batch */
     enum mc_act act;                /* on a GPU: applied after C0 is added */
     /* float32 operands may be rounded to TF32; mc_gemm_cuda_plan sets this from gemm.precision */
     bool tf32;

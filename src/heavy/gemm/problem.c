@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static const char *const short_name[MC_NDTYPE] = {
+static const char short_name[MC_NDTYPE][5] = {
     [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64", [MC_UINT8] = "u8",
     [MC_UINT16] = "u16",
     [MC_UINT32] = "u32", [MC_UINT64] = "u64", [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16",
@@ -60,6 +60,7 @@ void mc_gemm_key(const struct mc_problem *p_, struct mc_str *out)
     }
     mc_str_add(out, mc_act_names[p->act]);
     mc_str_add(out, p->tf32 ? " tf32" : "");
+    mc_str_add(out, p->b_stays ? " stays" : "");
 }
 
 /* ---- verification ---- */

@@ -81,4 +81,4 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return mc_plan_bare(run);
 }
 
-const struct mc_solver mc_gemm_reference = { .name = "reference", .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_reference = { .name = "reference", .portable = MC_PORTABLE, .estimate = estimate, .plan = plan };

@@ -13,7 +13,7 @@
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_gemm_solvers[];
 extern const struct mc_solver mc_gemm_direct, mc_gemm_skinny, mc_gemm_packed, mc_gemm_splitk, mc_gemm_onednn,
-    mc_gemm_blas, mc_gemm_reference;
+    mc_gemm_blas, mc_gemm_portable, mc_gemm_portable_columns, mc_gemm_reference;
 
 /* ---- problem.c ---- */
 /* 'n': the second index has stride 1; 't': the first; 'x': neither.  The stride of an axis of size 1 is
@@ -30,6 +30,7 @@ mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan 
 struct mc_gemm_run {
     const struct mc_gemm_problem *p;
     const char *a, *b, *c0; /* c0 is NULL when beta is 0 */
+    char *prepared;         /* B in panels; or NULL */
     char *c;
     mc_gemm_epilogue *epilogue; /* NULL: none */
     void *arg;

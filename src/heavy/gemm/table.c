@@ -13,6 +13,8 @@ const struct mc_solver *const mc_gemm_solvers[] = {
     &mc_gemm_splitk,    /* small m and n, huge k */
     &mc_gemm_onednn,    /* libraries, where there are any */
     &mc_gemm_blas,
+    &mc_gemm_portable,  /* sums in a fixed order, as in exported files */
+    &mc_gemm_portable_columns, /* the same where both operands are contiguous along k; B is copied */
     &mc_gemm_reference, /* any, slowly */
     NULL,
 };
@@ -156,9 +158,9 @@ const struct mc_family mc_gemm_family = {
     .solvers      = mc_gemm_solvers,
     .problem_size = sizeof(struct mc_gemm_problem),
     .key         = mc_gemm_key,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
+    .operands     = TRIED(operands),
+    .discard      = TRIED(discard),
+    .verify       = TRIED(verify),
     .forced       = forced,
 };
 

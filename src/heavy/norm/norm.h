@@ -28,4 +28,10 @@ struct mc_plan *mc_norm_cuda_plan(const struct mc_norm_problem *p, const struct 
 mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3],
                              struct mc_norm_problem *p);
 
+/* print.c: prints a block of C99, indented for the body of a function, that computes the problem.  operand:
+ * C expressions of typed pointers, by role; NULL: there is none.  They may not use the names norm_x, norm_g,
+ * norm_y, which the block declares.  The block needs stdint.h and math.h.  float32 and float64 only:
+ * MC_EUNSUPPORTED. */
+mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, const char *const operand[3]);
+
 #endif

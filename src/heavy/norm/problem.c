@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static const char *const short_name[MC_NDTYPE] = {
+static const char short_name[MC_NDTYPE][5] = {
     [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
 
@@ -162,7 +162,7 @@ struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_
     struct mc_norm_problem p = *asked;
     int64_t count = 1;
     p.base = (struct mc_problem){ family, *o };
-    if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !short_name[p.dtype]) {
+    if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !*short_name[p.dtype]) {
         mc_fail(MC_ETYPE, "norm: the dtype must be a float");
         return NULL;
     }

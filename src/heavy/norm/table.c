@@ -98,9 +98,9 @@ const struct mc_family mc_norm_family = {
     .solvers      = mc_norm_solvers,
     .problem_size = sizeof(struct mc_norm_problem),
     .key         = mc_norm_key,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
+    .operands     = TRIED(operands),
+    .discard      = TRIED(discard),
+    .verify       = TRIED(verify),
     .forced       = forced,
 };
 

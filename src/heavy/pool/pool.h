@@ -37,4 +37,11 @@ struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *p, const struct 
 mc_status mc_pool_problem_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value,
                              const int64_t *const strides[POOL_NARRAY], struct mc_pool_problem *p);
 
+/* print.c: prints a block of C99, indented for the body of a function, that computes the problem.  operand:
+ * C expressions of typed pointers, by role; NULL: there is none.  They may not use the names pool_x, pool_y,
+ * pool_key, which the block declares.  The block needs stdint.h.  float32 and float64 only: MC_EUNSUPPORTED.
+ * SPREAD expects the marks of its FORWARD. */
+mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
+                        const char *const operand[POOL_NARRAY]);
+
 #endif

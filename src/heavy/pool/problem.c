@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static const char *const short_name[MC_NDTYPE] = {
+static const char short_name[MC_NDTYPE][5] = {
     [MC_BOOL] = "b8", [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64",
     [MC_UINT8] = "u8", [MC_UINT16] = "u16", [MC_UINT32] = "u32", [MC_UINT64] = "u64",
     [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
@@ -248,9 +248,9 @@ const struct mc_family mc_pool_family = {
     .solvers      = mc_pool_solvers,
     .problem_size = sizeof(struct mc_pool_problem),
     .key         = mc_pool_key,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
+    .operands     = TRIED(operands),
+    .discard      = TRIED(discard),
+    .verify       = TRIED(verify),
     .forced       = forced,
 };
 

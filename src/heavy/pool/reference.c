@@ -39,4 +39,4 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return mc_plan_bare(run);
 }
 
-const struct mc_solver mc_pool_reference = { .name = "reference", .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_reference = { .name = "reference", .portable = true, .estimate = estimate, .plan = plan };

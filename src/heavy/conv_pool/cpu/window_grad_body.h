@@ -77,30 +77,39 @@ FUSED void inputs_of(const int nv, const struct mc_window_grad_inputs *a)
     }
 }
 
+/* One function for each shape.  They are selected by `switch`, because a table of functions is relocated when
+ * the library is loaded. */
 #define WEIGHTS(lines, columns)                                                                              \
-    static TARGET void weights_##lines##x##columns(const struct mc_window_grad_weights *a)                   \
+    static TARGET __attribute__((noinline)) void weights_##lines##x##columns(                                \
+        const struct mc_window_grad_weights *a)                                                              \
     {                                                                                                        \
         weights_of(lines, columns, a);                                                                       \
     }
-#define INPUTS(nv) \
-    static TARGET void inputs_##nv(const struct mc_window_grad_inputs *a) { inputs_of(nv, a); }
+#define INPUTS(nv)                                                                                           \
+    static TARGET __attribute__((noinline)) void inputs_##nv(const struct mc_window_grad_inputs *a)          \
+    {                                                                                                        \
+        inputs_of(nv, a);                                                                                    \
+    }
 SHAPES(WEIGHTS)
 EACH(INPUTS)
 
-#define WEIGHTS_ROW(lines, columns) [lines][columns] = weights_##lines##x##columns,
-#define INPUTS_ROW(nv) [nv] = inputs_##nv,
+#define CALL_WEIGHTS(lines, columns)                                                                         \
+    case (lines) * (WINDOW_GRAD_ACROSS + 1) + (columns): weights_##lines##x##columns(a); break;
+#define CALL_INPUTS(nv) case nv: inputs_##nv(a); break;
 static void weights(const struct mc_window_grad_weights *a, int lines, int columns)
 {
-    static void (*const of[][WINDOW_GRAD_ACROSS + 1])(const struct mc_window_grad_weights *a) = {
-        SHAPES(WEIGHTS_ROW)
-    };
-    of[lines][columns](a);
+    switch (lines * (WINDOW_GRAD_ACROSS + 1) + columns) {
+        SHAPES(CALL_WEIGHTS)
+    default: break;
+    }
 }
 
 static void inputs(const struct mc_window_grad_inputs *a, int vectors)
 {
-    static void (*const of[])(const struct mc_window_grad_inputs *) = { EACH(INPUTS_ROW) };
-    of[vectors](a);
+    switch (vectors) {
+        EACH(CALL_INPUTS)
+    default: break;
+    }
 }
 
 static const struct mc_window_grad_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES,

@@ -4,6 +4,7 @@
  * Invariant: runs on every processor. */
 #include "heavy/gemm/cpu/kernel.h"
 #include "heavy/conv_pool/cpu/window_grad.h"
+#include "base/small.h"
 
 #define TARGET
 #define L       4

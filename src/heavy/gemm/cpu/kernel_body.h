@@ -19,11 +19,13 @@
  * Invariant: every loop over registers has constant bounds after inlining, so that all accumulators are in
  * registers. */
 
-#define INLINE static inline __attribute__((always_inline)) TARGET
+#ifndef FUSED
+#define FUSED static inline TARGET __attribute__((always_inline))
+#endif
 
 /* ---- tiles ---- */
 
-INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t a_row, const int64_t a_col)
+FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t a_row, const int64_t a_col)
 {
     const T *a = t->a, *b = t->b;
     const int64_t b_row = t->b_row;
@@ -218,7 +220,6 @@ static const struct mc_gemm_kernel NAME(kernel) = {
 #undef TK
 #undef TURN
 #undef FLOPS
-#undef INLINE
 #undef TILES
 #undef DOT
 #undef OUTER

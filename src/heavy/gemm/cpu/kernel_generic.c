@@ -3,6 +3,7 @@
  *
  * Invariant: only the instruction set that the whole library is compiled for. */
 #include "heavy/gemm/cpu/kernel.h"
+#include "base/small.h"
 
 #define TARGET
 #define ISA     "plain"

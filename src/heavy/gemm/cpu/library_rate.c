@@ -109,18 +109,6 @@ static double compare(struct mc_library_gemm *f, const struct mc_solver *library
 
 /* ---- external ---- */
 
-const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
-{
-    static const struct mc_solver *const own[] = { &mc_gemm_direct, &mc_gemm_skinny, &mc_gemm_packed };
-    const struct mc_solver *found = &mc_gemm_packed;
-    for (size_t i = 0; i < NELEM(own); i++) {
-        if (!own[i]->refuse(&p->base) && own[i]->estimate(&p->base) < found->estimate(&p->base)) {
-            found = own[i];
-        }
-    }
-    return found;
-}
-
 double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library,
                     const struct mc_gemm_problem *p)
 {

@@ -43,6 +43,7 @@ struct step {
     int64_t batch, i, j, k, m, n, kn; /* its first element and its sizes */
     bool first, last;                 /* it is the first, the last range of k */
     char *a, *b, *acc;
+    bool b_ready;                     /* B was packed before */
     int threads;
 };
 
@@ -126,7 +127,7 @@ static void pack_task(void *arg, int64_t task, int slot)
 {
     const struct step *s = arg;
     const int64_t nr = s->d->kernel->nr, high = gemm_ceil(s->kn, PACK_K),
-                  b_tasks = gemm_ceil(s->n, nr) * high;
+                  b_tasks = s->b_ready ? 0 : gemm_ceil(s->n, nr) * high;
     (void)slot;
     if (task < b_tasks) {
         const int64_t k0 = task % high * PACK_K;
@@ -229,11 +230,36 @@ static void tile_task(void *arg, int64_t task, int slot)
 static void step(struct step *s)
 {
     const struct packed *d = s->d;
-    const int64_t b_tasks = gemm_ceil(s->n, d->kernel->nr) * gemm_ceil(s->kn, PACK_K);
+    const int64_t b_tasks = s->b_ready ? 0 : gemm_ceil(s->n, d->kernel->nr) * gemm_ceil(s->kn, PACK_K);
     const int64_t a_tasks = d->in_place ? 0 : gemm_ceil(s->m, PACK_A);
     const double work = 2 * (double)s->m * (double)s->n * (double)s->kn / mc_gemm_peak(s->r->p);
-    mc_team_tasks(pack_task, s, a_tasks + b_tasks, d->slots, s->threads, work);
+    if (a_tasks + b_tasks) {
+        mc_team_tasks(pack_task, s, a_tasks + b_tasks, d->slots, s->threads, work);
+    }
     mc_team_tasks(tile_task, s, gemm_ceil(s->m, d->mb) * gemm_ceil(s->n, d->nb), d->slots, s->threads, work);
+}
+
+/* Where the panels of that block and that range of k begin among the prepared ones. */
+static size_t panels_at(const struct packed *d, const struct mc_gemm_problem *p, int64_t j, int64_t k)
+{
+    return (size_t)(j / d->cols * gemm_ceil(p->k, d->kc) + k / d->kc) * d->b_bytes;
+}
+
+static void prepare(const struct mc_plan *plan, void *const *operand, void *prepared, int threads)
+{
+    const struct packed *d = (const struct packed *)(const void *)plan;
+    const struct mc_gemm_problem *p = gemm(plan->problem);
+    const struct mc_gemm_run r = { .p = p, .b = operand[GEMM_B], .size = mc_dtypes[p->dtype].size };
+    struct step s = { .d = d, .r = &r, .threads = threads };
+    for (s.j = 0; s.j < p->n; s.j += d->cols) {
+        s.n = MC_MIN(p->n - s.j, d->cols);
+        for (s.k = 0; s.k < p->k; s.k += d->kc) {
+            s.kn = MC_MIN(p->k - s.k, d->kc);
+            s.b = (char *)prepared + panels_at(d, p, s.j, s.k);
+            mc_team_tasks(pack_task, &s, gemm_ceil(s.n, d->kernel->nr) * gemm_ceil(s.kn, PACK_K), d->slots,
+                          threads > 0 ? threads : mc_team_size(), mc_gemm_work(p) / (double)MC_MAX(p->m, 1));
+        }
+    }
 }
 
 static void multiply(const struct packed *d, const struct mc_gemm_run *r, int64_t batch, char *set,
@@ -244,12 +270,14 @@ static void multiply(const struct packed *d, const struct mc_gemm_run *r, int64_
     s.a = set;
     s.b = s.a + d->a_bytes;
     s.acc = s.b + d->b_bytes;
+    s.b_ready = r->prepared != NULL;
     for (s.j = 0; s.j < p->n; s.j += d->cols) {
         s.n = MC_MIN(p->n - s.j, d->cols);
         for (s.i = 0; s.i < p->m; s.i += d->rows) {
             s.m = MC_MIN(p->m - s.i, d->rows);
             for (s.k = 0; s.k < p->k; s.k += d->kc) {
                 s.kn = MC_MIN(p->k - s.k, d->kc);
+                s.b = s.b_ready ? r->prepared + panels_at(d, p, s.j, s.k) : s.b;
                 s.first = s.k == 0;
                 s.last = s.k + s.kn == p->k;
                 step(&s);
@@ -344,6 +372,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     const double matrix = 2 * (double)p->m * (double)p->n * (double)p->k;
     d->by_matrix = p->batch > 1 && d->slots > 1 && matrix < 4e6;
     d->base.workspace = d->set_bytes * (size_t)(d->by_matrix ? d->slots : 1);
+    if (p->b_stays) {
+        d->base.prepared = (size_t)(gemm_ceil(p->n, d->cols) * gemm_ceil(p->k, d->kc)) * d->b_bytes;
+        d->base.prepare = prepare;
+    }
     return &d->base;
 }
 
@@ -359,7 +391,9 @@ static double estimate(const struct mc_problem *p_)
     const double ranges = (double)gemm_ceil(p->k, d.kc), down = (double)gemm_ceil(p->m, d.rows);
     const double across = (double)gemm_ceil(p->n, d.cols);
     /* Panels of A are narrow, so packing costs by the element; B costs by the row of a panel. */
-    const double pack_b = down * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
+    const double pack_b = p->b_stays
+                              ? 0
+                              : down * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
     const double pack_a = reads_a_in_place(p) ? 0 : across * m * k * 0.07e-9 * (double)d.size;
     const double far = k * n * (double)d.size > (double)mc_cpu()->l2 ? down * k * n * (double)d.size * 0.1e-9
                                                                      : 0; /* B's copy */

@@ -16,6 +16,9 @@ struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand
         .size = mc_dtypes[p->dtype].size, .workspace = workspace,
         .threads = threads > 0 ? threads : mc_team_size(),
     };
+    if (p->b_stays) {
+        r.prepared = operand[MC_PREPARED];
+    }
     if (p->beta != 0) {
         r.c0 = operand[GEMM_C0];
     }

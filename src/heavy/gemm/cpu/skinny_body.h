@@ -6,7 +6,7 @@
  * Invariant: the order of a sum depends only on sizes and strides. */
 
 /* Adds the products of one vector of k of four rows and of q columns. */
-INLINE void NAME(dot_add)(V acc[DOT_Q][4], const V xv[4], const T *s, const int q)
+FUSED void NAME(dot_add)(V acc[DOT_Q][4], const V xv[4], const T *s, const int q)
 {
     UNROLL(8)
     for (int j = 0; j < q; j++) {
@@ -18,7 +18,7 @@ INLINE void NAME(dot_add)(V acc[DOT_Q][4], const V xv[4], const T *s, const int 
     }
 }
 
-INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
+FUSED void NAME(dot)(const struct mc_gemm_dot *t, const int q)
 {
     const T *x[4], *s = t->s;
     T *out = t->out;
@@ -66,7 +66,7 @@ INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
 
 #define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that fit in registers */
 
-INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv, const bool full)
+FUSED void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv, const bool full)
 {
     const int64_t out_row = t->out_row, far = t->far;
     const T *x = t->x, *s = t->s;
@@ -124,7 +124,7 @@ INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv
 
 /* out = (add ? out : 0) + s[k] * x[k] + ... over `rows` values of k, each of which is a contiguous stream
  * of x. */
-INLINE void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add, const int rows)
+FUSED void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add, const int rows)
 {
     const T *x = (const T *)t->x + k * t->x_col, *s = (const T *)t->s + k;
     T *out = t->out;
@@ -154,7 +154,7 @@ INLINE void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add,
 }
 
 /* A remainder that does not fill the registers, in pieces of at most two vectors. */
-INLINE void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
+FUSED void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
 {
     const int nv = OUTER_P(q) < 2 ? 1 : 2;
     struct mc_gemm_outer piece = *t;
@@ -167,7 +167,7 @@ INLINE void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
 }
 
 /* q = 1 and p at most nv vectors (1 or 2): four partial sums of each, so that additions overlap. */
-INLINE void NAME(one_by_vectors)(const struct mc_gemm_outer *t, const int nv)
+FUSED void NAME(one_by_vectors)(const struct mc_gemm_outer *t, const int nv)
 {
     const T *x = t->x, *s = t->s;
     const MASK mask = MASK_OF(t->np - (nv - 1) * L);

@@ -47,7 +47,7 @@ static struct mc_gemm_problem part(const struct mc_gemm_problem *p, int64_t batc
     c.cs[1] = p->n;
     c.cs[2] = 1;
     c.beta = 0;
-    c.has_epilogue = false;
+    c.has_epilogue = c.b_stays = false;
     return c;
 }
 
@@ -135,6 +135,18 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->part_bytes = (d->part_bytes + 127) / 128 * 128;
     d->base.workspace = d->part_bytes + MC_MAX(first, second);
     return &d->base;
+}
+
+const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
+{
+    static const struct mc_solver *const own[] = { &mc_gemm_direct, &mc_gemm_skinny, &mc_gemm_packed };
+    const struct mc_solver *found = &mc_gemm_packed;
+    for (size_t i = 0; i < NELEM(own); i++) {
+        if (!own[i]->refuse(&p->base) && own[i]->estimate(&p->base) < found->estimate(&p->base)) {
+            found = own[i];
+        }
+    }
+    return found;
 }
 
 const struct mc_solver mc_gemm_splitk = {

@@ -6,8 +6,11 @@
  *
  * If the last lanes do not fill a vector, some lanes before them are computed again with them. Fewer lanes
  * than a vector has are padded to a whole vector. */
+#ifndef FUSED
+#define FUSED static inline TARGET __attribute__((always_inline))
+#endif
 
-static inline TARGET __attribute__((always_inline)) V NAME(some)(const T *p, int64_t n)
+FUSED V NAME(some)(const T *p, int64_t n)
 {
     if (n >= L) {
         return LOAD(p);
@@ -17,7 +20,7 @@ static inline TARGET __attribute__((always_inline)) V NAME(some)(const T *p, int
     return LOAD(all);
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(put)(T *p, V v, int64_t n)
+FUSED void NAME(put)(T *p, V v, int64_t n)
 {
     if (n >= L) {
         STORE(p, v);
@@ -29,7 +32,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(put)(T *p, V v, in
 }
 
 /* d^-beta: by square roots for the values of beta that networks use, else by libm. */
-static inline TARGET __attribute__((always_inline)) V NAME(power)(V d, double beta, int way)
+FUSED V NAME(power)(V d, double beta, int way)
 {
     if (way == 3) {
         const V r = SQRT(d);
@@ -53,7 +56,7 @@ static inline int NAME(way)(double beta)
     return q >= 2 && q <= 4 && q <= (double)(int)q ? (int)q : 0;
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(forward)(const struct mc_norm_block *b, int way)
+FUSED void NAME(forward)(const struct mc_norm_block *b, int way)
 {
     const struct mc_norm_shape *s = b->s;
     const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0);
@@ -76,8 +79,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(forward)(const str
 }
 
 /* First stores g r and t = g r x / d of every channel in the scratch, where r = d^-beta, then computes dx. */
-static inline TARGET __attribute__((always_inline)) void NAME(backward)(const struct mc_norm_block *b,
-                                                                        int way)
+FUSED void NAME(backward)(const struct mc_norm_block *b, int way)
 {
     const struct mc_norm_shape *s = b->s;
     const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0),

@@ -3,6 +3,7 @@
  * Invariant: no instruction beyond the library's build target. */
 #include "heavy/norm/cpu/kernel.h"
 #include "base/base.h"
+#include "base/small.h"
 #include <math.h>
 
 #define TARGET

@@ -12,15 +12,16 @@
  *
  * If the last windows do not fill a vector, some windows before them are computed again with them. With fewer
  * windows than a vector they are done one by one. Kernels that add to memory take each window once. */
+#ifndef FUSED
+#define FUSED static inline TARGET __attribute__((always_inline))
+#endif
 
 #define LOADS(p, s) ((s) == 2 ? EVEN(p) : LOAD(p))
 #define XROW(r, i, k) ((T *)(void *)((r)->x[i] + (k) * (r)->x_band))
 #define YROW(r, k) ((T *)(void *)((char *)(r)->y + (k) * (r)->y_band))
 #define KEYS(r, k) ((r)->key ? (char *)(r)->key + (k) * (r)->key_band : NULL)
 
-static inline TARGET __attribute__((always_inline)) void NAME(max_at)(const struct mc_pool_row *r,
-                                                                      int64_t band, int64_t j, int w, int s,
-                                                                      bool marks)
+FUSED void NAME(max_at)(const struct mc_pool_row *r, int64_t band, int64_t j, int w, int s, bool marks)
 {
     T *y = YROW(r, band) + j;
     char *key = KEYS(r, band);
@@ -55,8 +56,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(max_at)(const stru
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(max_row)(const struct mc_pool_row *r, int w,
-                                                                       int s, bool marks)
+FUSED void NAME(max_row)(const struct mc_pool_row *r, int w, int s, bool marks)
 {
     for (int64_t band = 0; band < r->bands; band++) {
         int64_t j = 0;
@@ -90,8 +90,7 @@ static TARGET void NAME(max)(const struct mc_pool_row *r)
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(sum_at)(const struct mc_pool_row *r,
-                                                                      int64_t band, int64_t j, int w, int s)
+FUSED void NAME(sum_at)(const struct mc_pool_row *r, int64_t band, int64_t j, int w, int s)
 {
     V sum = r->more ? LOAD(YROW(r, band) + j) : SET1(0);
     for (int i = 0; i < r->nrow; i++) {
@@ -103,8 +102,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(sum_at)(const stru
     STORE(YROW(r, band) + j, MUL(sum, SET1((T)r->scale)));
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(sum_row)(const struct mc_pool_row *r, int w,
-                                                                       int s)
+FUSED void NAME(sum_row)(const struct mc_pool_row *r, int w, int s)
 {
     for (int64_t band = 0; band < r->bands; band++) {
         int64_t j = 0;

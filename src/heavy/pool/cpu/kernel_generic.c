@@ -3,6 +3,7 @@
  *
  * Invariant: no instruction beyond the library's build target. */
 #include "heavy/pool/cpu/kernel.h"
+#include "base/small.h"
 
 #define SLOW(T, name)                                                                                        \
     static void max_##name(const struct mc_pool_row *r, int64_t band, int64_t j)                             \

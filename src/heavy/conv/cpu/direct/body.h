@@ -137,26 +137,35 @@ static TARGET void add_rows(float *to, const float *from, int64_t step, const in
 }
 #endif
 
-/* One function for each number of rows and vectors, so that the compiler can unroll the loops. */
+/* One function for each number of rows and vectors, so that the compiler can unroll the loops.  They are
+ * selected by `switch`, because a table of functions is relocated when the library is loaded. */
 #define ONE(what, rows, n)                                                                                   \
-    static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
+    static TARGET __attribute__((noinline)) void what##rows##_##n(const struct mc_direct_##what *s)          \
+    {                                                                                                        \
+        what##_of(rows, n, s);                                                                               \
+    }
 #define BOTH(n)                                                                                              \
     ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n)                                              \
     ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)
 EACH(BOTH)
-#define SUMS(n) { sum1_##n, sum2_##n, sum3_##n, sum4_##n },
-#define DOTS(n) { dots1_##n, dots2_##n, dots3_##n, dots4_##n },
-static void (*const sums[NV][DIRECT_ROWS])(const struct mc_direct_sum *) = { EACH(SUMS) };
-static void (*const all_dots[NV][DIRECT_ROWS])(const struct mc_direct_dots *) = { EACH(DOTS) };
+#define CALL(what, rows, n) case DIRECT_ROWS * n + rows: what##rows##_##n(s); break;
+#define SUMS(n) CALL(sum, 1, n) CALL(sum, 2, n) CALL(sum, 3, n) CALL(sum, 4, n)
+#define DOTS(n) CALL(dots, 1, n) CALL(dots, 2, n) CALL(dots, 3, n) CALL(dots, 4, n)
 
 static void sum(const struct mc_direct_sum *s, int vectors)
 {
-    sums[vectors - 1][s->rows - 1](s);
+    switch (DIRECT_ROWS * vectors + s->rows) {
+        EACH(SUMS)
+    default: break;
+    }
 }
 
-static void dots(const struct mc_direct_dots *d)
+static void dots(const struct mc_direct_dots *s)
 {
-    all_dots[d->taps - 1][d->rows - 1](d);
+    switch (DIRECT_ROWS * s->taps + s->rows) {
+        EACH(DOTS)
+    default: break;
+    }
 }
 
 static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum,

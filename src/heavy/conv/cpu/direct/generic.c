@@ -3,6 +3,7 @@
  * Invariant: runs on every processor. */
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/gemm/cpu/kernel.h"
+#include "base/small.h"
 
 #define TARGET
 #define L       4

@@ -4,6 +4,7 @@
  * Invariant: runs on every processor. */
 #include "heavy/conv/cpu/fft/fft.h"
 #include "heavy/gemm/cpu/kernel.h"
+#include "base/small.h"
 
 #define TARGET
 #define L           4

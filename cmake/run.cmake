@@ -1,0 +1,69 @@
+# run.cmake: libmonochord-run, which loads compiled functions and calls them on the CPU, without the compiler.
+#
+# It is made of the library's own files, less those that only compile functions, that serve GPUs, that call
+# oneDNN and BLAS, or that time solvers.
+# src/run/absent.c defines what the rest still names of these.  A file that comes to name more of them does not
+# link: it needs a definition there, or the file that it names is taken out of `without`.
+#
+# abi/monochord_run.txt lists what the library exports.  All that these functions do not reach is discarded.
+set(run ${sources})
+foreach(without
+        nn/ export/ inspect/ grad/ rewrite/ lower/ render/ compile/ .*cuda/ heavy/portable/ .*/portable[a-z_]*[.]c
+        "graph/(lex|parse[a-z_]*|primary|statement|svg|picture|layout|replace)[.]c"
+        "op/(einsum|pad|families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image)[.]c"
+        "exec/(kernels|remote|tolerance|cpu/(compile_kernels|custom|describe))[.]c"
+        "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c"
+        "heavy/(conv/cpu/onednn/|gemm/cpu/(onednn|blas|library[a-z_]*)[.]c)" "plan/(contest|trial|timer)[.]c")
+    list(FILTER run EXCLUDE REGEX "/src/${without}")
+endforeach()
+list(REMOVE_ITEM run ${public})
+foreach(file lower/values render/kernel compile/function inspect/step_info run/absent run/families)
+    list(APPEND run ${PROJECT_SOURCE_DIR}/src/${file}.c)
+endforeach()
+set_source_files_properties(src/run/absent.c src/run/families.c PROPERTIES
+    COMPILE_DEFINITIONS _POSIX_C_SOURCE=200809L)
+
+# Kernels for AVX2 and AVX-512, and loops over elements, are compiled as in the library: the same speed and the
+# same bits.  Plans, the rest, and kernels for processors without AVX2 (src/base/small.h) are compiled for size.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|i[3-6]86") # elsewhere, they are the kernels of products
+    set(small_products gemm/cpu/kernel_generic)
+endif()
+set(fast ${run})
+list(FILTER fast INCLUDE REGEX "/src/heavy/")
+foreach(planning
+        "(problem|table|geometry|operands|algo_flag|blocking|reference)"
+        "(fft|direct|im2col|splitk|exchange|window_grad|pointwise|relayout|gemm/cpu/packed)"
+        "((fft|direct)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)" "${small_products}")
+    list(FILTER fast EXCLUDE REGEX "/${planning}[.]c")
+endforeach()
+set(small ${run})
+list(REMOVE_ITEM small ${fast})
+foreach(part fast small)
+    add_library(run_${part} OBJECT ${${part}})
+    target_link_libraries(run_${part} PRIVATE house Threads::Threads)
+    target_include_directories(run_${part} PRIVATE src ${CMAKE_CURRENT_BINARY_DIR}/gen)
+    target_compile_definitions(run_${part} PRIVATE MC_BUILD MC_RUNTIME)
+    target_compile_options(run_${part} PRIVATE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables)
+endforeach()
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-Oz smallest)
+target_compile_options(run_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:$<IF:$<BOOL:${smallest}>,-Oz,-Os>>)
+# Rows of ops name several columns of one union, and some rows are left out (src/graph/graph.h).  The options
+# must follow those of `house`.
+add_library(run_rows INTERFACE)
+target_compile_options(run_rows INTERFACE -Wno-unused-function
+    -Wno-$<IF:$<C_COMPILER_ID:GNU>,override-init,initializer-overrides>)
+target_link_libraries(run_small PRIVATE run_rows)
+set(run_objects $<TARGET_OBJECTS:run_fast> $<TARGET_OBJECTS:run_small>)
+
+add_library(monochord_run SHARED ${run_objects})
+set_target_properties(monochord_run PROPERTIES VERSION ${version} SOVERSION 0)
+exports(monochord_run abi/monochord_run.txt)
+target_link_options(monochord_run PRIVATE -Wl,--gc-sections -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,noseparate-code)
+add_library(monochord_run_static STATIC ${run_objects})
+foreach(lib monochord_run monochord_run_static)
+    target_link_libraries(${lib} PRIVATE ${system})
+    target_include_directories(${lib} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    set_target_properties(${lib} PROPERTIES OUTPUT_NAME monochord-run LINKER_LANGUAGE C)
+endforeach()

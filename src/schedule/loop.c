@@ -1,0 +1,460 @@
+/* loop.c: the executor of a loop whose body is compiled: a function without a caller, whose steps are run
+ * again and again.  Values of the body keep their memory, except inputs and results: these lie in the loop's
+ * own inputs and results, at the place of the step.
+ *
+ * Invariant: a step of the loop allocates nothing and plans nothing. */
+#include "exec/heavy/heavy.h"
+#include "schedule/schedule.h"
+
+struct moving {             /* a value of the body that lies elsewhere in each step */
+    int value;
+    bool input;             /* in input `of`, else in result `of` */
+    int of;
+    int64_t offset;
+};
+struct port {               /* an input or a result of the body */
+    char *at;               /* where it is in this step */
+    int64_t stride;         /* bytes from step to step */
+    bool copied;            /* a result that the body does not store: copied after the step */
+};
+struct loop {
+    struct mc_exec exec;
+    struct mc_function *body;
+    struct mc_shape_plan *plan;
+    struct mc_loop l;
+    char *arena;            /* the body's values, then two buffers for each state that is not kept */
+    int64_t steps;
+    mc_array **arg;         /* what the body's inputs look like; their memory is that of the step */
+    struct port *in, *out;
+    struct moving *moving;
+    int nmoving;
+    int *run;               /* the steps that do something */
+    int nrun;
+    bool watched;           /* the steps are timed or checked */
+    int64_t *bytes, *buffer; /* by state: its size; the offset of its buffers in the arena */
+    int64_t flag;           /* the condition's offset in the arena */
+};
+
+static void loop_free(struct mc_exec *e)
+{
+    struct loop *x = (struct loop *)e;
+    struct mc_device *d = x->body->code->device;
+    x->body->body_plan = x->body->body_plan == x->plan ? NULL : x->body->body_plan;
+    mc_shape_plan_free(x->body, x->plan);
+    d->ops->free(d, x->arena);
+    for (int i = 0; x->arg && i < x->l.body->nin; i++) {
+        mc_array_unref(&x->arg[i]);
+    }
+    mc_free(x->arg);
+    mc_free(x->in);
+    mc_free(x->out);
+    mc_free(x->moving);
+    mc_free(x->run);
+    mc_free(x->bytes);
+    mc_free(x->buffer);
+    mc_free(x);
+}
+
+/* ---- running ---- */
+
+static void place(const struct loop *x)
+{
+    char **ptr = x->body->ptr;
+    for (int i = 0; i < x->l.body->nin; i++) {
+        if (!x->l.body->key[i]) { /* of a key there is a copy */
+            x->arg[i]->data = x->in[i].at;
+        }
+    }
+    for (int i = 0; i < x->nmoving; i++) {
+        const struct moving *m = &x->moving[i];
+        ptr[m->value] = (m->input ? x->in : x->out)[m->of].at + m->offset;
+    }
+}
+
+static mc_status run_body(const struct loop *x)
+{
+    const struct mc_function *b = x->body;
+    for (int i = 0; i < x->nrun; i++) {
+        TRY(mc_body_step(x->body, x->plan, x->run[i], x->watched));
+    }
+    TRY(x->watched && b->code->check_rules ? b->code->check_rules(x->body) : MC_OK);
+    const struct mc_program *pr = &b->code->program;
+    for (int j = 0; j < pr->noutput; j++) {
+        const int v = pr->output[j];
+        if (x->out[j].copied) {
+            TRY(b->code->backend->copy(x->body, &x->plan->slot[v], b->ptr[v], x->out[j].at));
+        }
+    }
+    return MC_OK;
+}
+
+/* What solvers prepare of constants, once for all steps. */
+static mc_status prepare(const struct loop *x)
+{
+    mc_status s = MC_OK;
+    place(x);
+    for (int i = 0; i < x->nrun && s == MC_OK; i++) {
+        s = mc_heavy_prepare(x->body, x->plan, x->run[i]);
+    }
+    return s;
+}
+
+
+/* Where state i is written by step t: in the result that keeps it, else in its buffers by turns. */
+static char *state_at(const struct loop *x, int i, int64_t t, char *all)
+{
+    return all ? all + t * x->bytes[i] : x->arena + x->buffer[i] + (t & 1) * mc_loop_rounded(x->bytes[i]);
+}
+
+static mc_status copy_state(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
+{
+    return src == dst || !dst ? MC_OK : f->code->backend->copy(f, from, src, dst);
+}
+
+/* The body's steps, or a note of where its values are in this step of the loop.  *even: they move as the
+ * backend can follow. */
+static mc_status run_or_note(const struct loop *x, bool noting, bool *even)
+{
+    if (!noting) {
+        return run_body(x);
+    }
+    char *to[MC_MOST_RESULTS];
+    int n = 0;
+    for (int j = 0; j < x->body->code->program.noutput; j++) {
+        to[n] = x->out[j].at;
+        n += x->out[j].copied;
+    }
+    *even = x->body->code->backend->note(x->body, x->plan, to);
+    return MC_OK;
+}
+
+/* Where the states are after the last step, and how many steps were made. */
+struct walk {
+    char *state[MC_MOST_STATES], *all[MC_MOST_STATES];
+    int64_t t;
+    bool last, even;
+};
+
+static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                      struct loop *x, bool noting, struct walk *w)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_space *remote = f->code->device->space;
+    *w = (struct walk){ .even = true };
+    for (int i = 0; i < l->body->nin; i++) {
+        x->in[i].at = f->ptr[st->src[1 + i]];
+    }
+    for (int i = 0; i < l->nstate; i++) {
+        const int kept = mc_loop_kept_result(l, i), v = st->src[1 + l->nsequence + i];
+        const struct mc_slot *slot = &p->slot[v];
+        w->all[i] = kept >= 0 ? f->ptr[st->dst[kept]] : NULL;
+        w->state[i] = f->ptr[v];
+        if (!mc_slot_contiguous(slot)) { /* the body reads states that are */
+            w->state[i] = state_at(x, i, 1, NULL);
+            TRY(copy_state(f, slot, f->ptr[v], w->state[i]));
+        }
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        x->out[l->nstate + i].at = f->ptr[st->dst[mc_loop_collect_result(l, i)]];
+    }
+    if (l->until) {
+        x->out[x->body->code->program.noutput - 1].at = remote ? x->arena + x->flag : (char *)&w->last;
+    }
+    TRY(x->steps > 0 && !noting ? prepare(x) : MC_OK);
+    for (; w->t < x->steps && !w->last && w->even; w->t++) {
+        for (int i = 0; i < l->nstate; i++) {
+            x->in[l->nsequence + i].at = w->state[i];
+            x->out[i].at = state_at(x, i, w->t, w->all[i]);
+        }
+        place(x);
+        const mc_status s = run_or_note(x, noting, &w->even);
+        if (s < 0) {
+            return s == MC_EMEMORY ? s : mc_fail_again("t = %lld: ", (long long)w->t);
+        }
+        for (int i = 0; i < l->nstate; i++) {
+            w->state[i] = x->out[i].at;
+        }
+        for (int i = 0; i < l->nsequence; i++) {
+            x->in[i].at += x->in[i].stride;
+        }
+        for (int i = 0; i < l->ncollect; i++) {
+            x->out[l->nstate + i].at += x->out[l->nstate + i].stride;
+        }
+        if (l->until && remote) {
+            TRY(remote->get(remote, &w->last, x->arena + x->flag, sizeof w->last));
+        }
+    }
+    return MC_OK;
+}
+
+/* May all steps be one piece of work of the device? */
+static bool may_note(const struct loop *x)
+{
+    const struct mc_backend *b = x->body->code->backend;
+    const struct mc_program *pr = &x->body->code->program;
+    int copied[MC_MOST_RESULTS], n = 0;
+    for (int j = 0; j < pr->noutput; j++) {
+        copied[n] = pr->output[j];
+        n += x->out[j].copied;
+    }
+    return b->resident && !x->watched && !x->l.until &&
+           b->resident(x->body, x->plan, &(struct mc_body_steps){ x->run, copied, x->nrun, n, x->steps });
+}
+
+static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                           struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_backend *backend = f->code->backend;
+    const struct mc_space *remote = f->code->device->space;
+    struct walk w = { .even = false };
+    if (may_note(x)) {
+        TRY(walk(f, p, st, x, true, &w));
+    }
+    TRY(w.even ? backend->run_noted(x->body, x->plan) : walk(f, p, st, x, false, &w));
+    for (int i = 0; i < l->nstate; i++) {
+        const struct mc_slot *to = &p->slot[st->dst[i]];
+        TRY(copy_state(f, to, w.state[i], f->ptr[st->dst[i]]));
+        if (w.all[i]) {
+            TRY(backend->zero(f, w.all[i] + w.t * x->bytes[i], (size_t)((x->steps - w.t) * x->bytes[i])));
+        }
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        const struct port *o = &x->out[l->nstate + i];
+        TRY(backend->zero(f, o->at, (size_t)((x->steps - w.t) * o->stride)));
+    }
+    if (l->until) {
+        char *count = f->ptr[st->dst[st->ndst - 1]];
+        if (remote) {
+            return remote->put(remote, count, &w.t, sizeof w.t);
+        }
+        memcpy(count, &w.t, sizeof w.t);
+    }
+    return MC_OK;
+}
+
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
+{
+    struct loop *x = (struct loop *)e;
+    struct mc_function *b = x->body;
+    const struct mc_backend *backend = b->code->backend;
+    (void)scratch;
+    b->arena = x->arena;
+    b->body_plan = x->plan;
+    x->watched = mc_steps_watched(b);
+    if (backend->body) {
+        backend->body(f, b);
+    }
+    memcpy(b->arg, x->arg, (size_t)x->l.body->nin * sizeof *b->arg);
+    for (size_t v = 0; v < b->code->program.value.n; v++) {
+        const enum mc_base base = x->plan->slot[v].base;
+        b->ptr[v] = base == BASE_INPUT || base == BASE_OUTPUT ? NULL : backend->address(b, x->plan, v);
+    }
+    mc_status s = run_steps(f, p, &f->code->program.step.at[step], x);
+    b->arena = NULL;
+    memset(b->arg, 0, (size_t)x->l.body->nin * sizeof *b->arg);
+    return s;
+}
+
+/* The host takes part in each step: it reads the condition, or runs a step of the body. */
+static const struct mc_exec_ops ops = { .run = run, .free = loop_free },
+                                on_host = { .run = run, .free = loop_free, .host = true };
+
+/* ---- planning ---- */
+
+/* Are there steps in which the body's input i begins at no multiple of MC_ALIGNED? */
+static bool is_loose(const struct mc_slot *at, const struct mc_loop *l, int i)
+{
+    const bool state = i >= l->nsequence && i < l->nsequence + l->nstate;
+    return at->loose || at->offset % MC_ALIGNED || (i < l->nsequence && at->strides[0] % MC_ALIGNED) ||
+           (state && mc_slot_bytes(at) % MC_ALIGNED);
+}
+
+/* An array in place of the body's input i.  Elements of sequences and states must not determine sizes. */
+static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                          const struct mc_loop *l, int i)
+{
+    const bool element = i < l->nsequence, changes = i < l->nsequence + l->nstate;
+    if (l->body->key[i] && changes) {
+        mc_fail(MC_EUNSUPPORTED, "sizes in the body depend on what the loop computes");
+        return NULL;
+    }
+    return mc_body_input(f, p,
+                         &(struct mc_body_input){ .value = st->src[1 + i],
+                                                  .key = l->body->key[i],
+                                                  .dense = changes && !element,
+                                                  .loose = is_loose(&p->slot[st->src[1 + i]], l, i),
+                                                  .skip = element });
+}
+
+/* The body's plan at the sizes of this loop; the body does not keep it. */
+static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
+                           struct loop *x, mc_shape_plan_one *work)
+{
+    struct mc_function *b = x->body;
+    mc_status s = MC_OK;
+    x->arg = mc_calloc((size_t)x->l.body->nin + 1, sizeof *x->arg, "loop");
+    s = x->arg ? s : MC_EMEMORY;
+    for (int i = 0; i < x->l.body->nin && s == MC_OK; i++) {
+        b->arg[i] = x->arg[i] = argument(f, p, st, &x->l, i);
+        s = b->arg[i] ? MC_OK : mc_last_status();
+    }
+    x->plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, work) : NULL;
+    s = s < 0 || x->plan ? s : mc_last_status();
+    memset(b->arg, 0, (size_t)x->l.body->nin * sizeof *b->arg);
+    return s;
+}
+
+/* States must keep their sizes.  What the body computes has the types that the loop's results were given. */
+static mc_status check_results(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_program *pr = &x->body->code->program;
+    for (int i = 0; i < pr->noutput; i++) {
+        const struct mc_type *made = &x->plan->slot[pr->output[i]].type;
+        if (i < l->nstate) {
+            const struct mc_type *before = &p->slot[st->src[1 + l->nsequence + i]].type;
+            TRY(mc_type_equal(before, made) ? MC_OK
+                                            : mc_types_differ(MC_ESHAPE, "scan: state", i + 1, before,
+                                                              "before a step", made, "after it"));
+        } else if (i < l->nstate + l->ncollect) {
+            const struct mc_type *all = &p->slot[st->dst[mc_loop_collect_result(l, i - l->nstate)]].type;
+            if (all->dtype != made->dtype || all->rank != made->rank + 1 ||
+                !mc_dims_equal(made->rank, made->dims, made->rank, all->dims + 1)) {
+                return mc_fail(MC_EINTERNAL,
+                               "scan: result %d of the body has another type than that of the loop", i + 1);
+            }
+        } else if (made->rank || made->dtype != MC_BOOL) {
+            return mc_fail(MC_EINTERNAL, "scan: the condition that ends the loop is no bool");
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status find_moving(struct loop *x)
+{
+    const struct mc_program *pr = &x->body->code->program;
+    x->moving = mc_alloc((pr->value.n + 1) * sizeof *x->moving, "loop");
+    x->run = mc_alloc((pr->step.n + 1) * sizeof *x->run, "loop");
+    if (!x->moving || !x->run) {
+        return MC_EMEMORY;
+    }
+    for (size_t v = 0; v < pr->value.n; v++) {
+        const struct mc_slot *at = &x->plan->slot[v];
+        if (at->base == BASE_INPUT || at->base == BASE_OUTPUT) {
+            x->moving[x->nmoving++] = (struct moving){ (int)v, at->base == BASE_INPUT, at->index,
+                                                       at->offset };
+        }
+    }
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        if (x->plan->step[i].exec || x->plan->step[i].epilogue) {
+            x->run[x->nrun++] = i;
+        }
+    }
+    for (int j = 0; j < pr->noutput; j++) {
+        const struct mc_slot *at = &x->plan->slot[pr->output[j]];
+        x->out[j].copied = at->base != BASE_OUTPUT || at->index != j;
+    }
+    return MC_OK;
+}
+
+static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step *st, struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_slot *slot = p->slot;
+    int64_t size = (int64_t)x->plan->memory;
+    x->in = mc_calloc((size_t)l->body->nin + 1, sizeof *x->in, "loop");
+    x->out = mc_calloc((size_t)l->body->nout + 1, sizeof *x->out, "loop");
+    x->bytes = mc_calloc((size_t)l->nstate + 1, sizeof *x->bytes, "loop");
+    x->buffer = mc_calloc((size_t)l->nstate + 1, sizeof *x->buffer, "loop");
+    if (!x->in || !x->out || !x->bytes || !x->buffer) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < l->nsequence; i++) {
+        x->in[i].stride = slot[st->src[1 + i]].strides[0];
+    }
+    for (int i = 0; i < l->nstate; i++) {
+        x->bytes[i] = (int64_t)mc_slot_bytes(&slot[st->src[1 + l->nsequence + i]]);
+        x->buffer[i] = mc_loop_rounded(size);
+        size = x->buffer[i] + 2 * mc_loop_rounded(x->bytes[i]);
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        x->out[l->nstate + i].stride = (int64_t)mc_slot_bytes(
+            &x->plan->slot[x->body->code->program.output[l->nstate + i]]);
+    }
+    x->flag = mc_loop_rounded(size);
+    struct mc_device *d = x->body->code->device;
+    x->arena = d->ops->alloc(d, (size_t)(x->flag + 64), "loop");
+    return x->arena ? MC_OK : mc_last_status();
+}
+
+/* with that of loops in the body, and of what its solvers prepare */
+static size_t memory_of(const struct loop *x)
+{
+    size_t bytes = (size_t)(x->flag + 64);
+    for (int i = 0; i < x->nrun; i++) {
+        const struct mc_heavy *h = x->plan->step[x->run[i]].heavy;
+        bytes += x->plan->step[x->run[i]].memory + (h && h->plan && h->plan->prepare ? h->plan->prepared : 0);
+    }
+    return bytes;
+}
+
+static bool needs_host(const struct loop *x)
+{
+    bool host = x->l.until;
+    for (int i = 0; i < x->nrun; i++) {
+        const struct mc_exec *e = x->plan->step[x->run[i]].exec;
+        host |= e && e->ops->host;
+    }
+    return host;
+}
+
+mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step, mc_shape_plan_one *work)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct loop *x = mc_calloc(1, sizeof *x, "loop");
+    if (!x) {
+        return MC_EMEMORY;
+    }
+    x->exec.ops = &ops;
+    x->body = f->loop[step];
+    x->l = mc_loop_of(st->node[0]->attr);
+    mc_array *steps = mc_value_array(f, p, st->src[0]);
+    mc_status s = steps ? MC_OK : mc_last_status();
+    if (steps) {
+        x->steps = mc_load_i64(steps->dtype, steps->data);
+        mc_array_unref(&steps);
+    }
+    s = s < 0 ? s : plan_body(f, p, st, x, work);
+    s = s < 0 ? s : check_results(p, st, x);
+    s = s < 0 ? s : plan_ports(p, st, x);
+    s = s < 0 ? s : find_moving(x);
+    if (s < 0) {
+        loop_free(&x->exec);
+        return s;
+    }
+    if (f->code->device->space && needs_host(x)) {
+        x->exec.ops = &on_host;
+    }
+    p->step[step].exec = &x->exec;
+    p->step[step].memory = memory_of(x);
+    return MC_OK;
+}
+
+bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                     struct mc_loop_planned *out)
+{
+    const struct loop *x = (const struct loop *)p->step[step].exec;
+    if (!x || !f->loop || !f->loop[step]) {
+        return false;
+    }
+    *out = (struct mc_loop_planned){ .l = x->l,
+                                     .body = x->body,
+                                     .plan = x->plan,
+                                     .steps = x->steps,
+                                     .bytes = x->bytes,
+                                     .buffer = x->buffer,
+                                     .memory = (size_t)x->flag };
+    return true;
+}

@@ -254,7 +254,9 @@ struct sorted {
 
 static int parameter_named(struct parser *p, const struct mc_op *op, const char *name, size_t at)
 {
-    static const struct { const char *older, *now; } renamed[] = { { "image_shape", "input_shape" } };
+    static const struct {
+        const char *older, *now;
+    } renamed[] = { { "image_shape", "input_shape" } };
     const char *list[24];
     for (int j = 0; j < op->sig->nparam; j++) {
         list[j] = op->sig->param[j].name;

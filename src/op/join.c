@@ -358,7 +358,8 @@ static mc_node *build_repeat(mc_graph *g, int nin, mc_node *const *in, const str
         return mc_is_error(at) ? at : mc_call_op(g, "take", 2, (mc_node *[]){ x, at }, "axis=%d", axis);
     }
     if (!whole_number(in[1]) || (mc_const_ints(in[1], &count, 1, &n) && count < 0)) {
-        return mc_node_fail(g, MC_ETYPE, "repeat: the counts must be nonnegative integers, a scalar or a vector");
+        return mc_node_fail(g, MC_ETYPE,
+                            "repeat: the counts must be nonnegative integers, a scalar or a vector");
     }
     return repeat_axis(x, axis, mc_cast_to(in[1], MC_INT64), true);
 }

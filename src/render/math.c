@@ -59,7 +59,8 @@ static void add_row(struct mc_str *out, uint64_t *have, size_t i)
         word += n + (word[n] == ' ');
     }
     /* a compiler that does not inline it would leave a call in the loop, which then is not vectorised */
-    mc_str_addf(out, "%s %s\n", mc_math_rows[i].called ? "CALLED" : "__attribute__((always_inline))", mc_math_rows[i].text);
+    mc_str_addf(out, "%s %s\n", mc_math_rows[i].called ? "CALLED" : "__attribute__((always_inline))",
+                mc_math_rows[i].text);
 }
 
 const char *mc_math_text(const char *name, mc_dtype d)

@@ -69,7 +69,7 @@ pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_signal pth
 newlocale uselocale freelocale duplocale
 fabs fmin fmax fmod fma floor ceil trunc rint nearbyint round lround llround lrint llrint remainder hypot cbrt nextafter
 frexp ldexp scalbn modf logb copysign sqrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2
-sinh cosh tanh asinh acosh atanh erf erfc lgamma tgamma j0 j1
+sinh cosh tanh asinh acosh atanh erf erfc lgamma tgamma
 sincos
 "
 words=$(tr -s ' \n' '\n' <<<"$portable" | sed '/^$/d')

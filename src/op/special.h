@@ -8,7 +8,7 @@ double mc_ref_softplus(double x);
 double mc_ref_psi(double x);
 double mc_ref_tri_gamma(double x);
 /* the functions of special.def, by the number of their arguments */
-#define MC_SPECIAL_1(X) X(erfinv) X(erfcinv) X(erfcx) X(i0) X(i1) X(bessel_j0) X(bessel_j1)
+#define MC_SPECIAL_1(X) X(erfinv) X(erfcinv) X(erfcx) X(i0) X(i1)
 #define MC_SPECIAL_2(X) X(gammainc) X(gammaincc) X(gammaincinv) X(iv) X(jv) X(poisson_quantile)
 #define MC_SPECIAL_3(X) X(betainc) X(binomial_quantile)
 #define MC_SPECIAL_DECLARE_1(id) double mc_ref_##id(double x);

@@ -75,8 +75,7 @@ static const char builtins[] =
     "#define CALLED static __device__ __noinline__\n"
     "#define __builtin_exp exp\n#define __builtin_expm1 expm1\n#define __builtin_log log\n"
     "#define __builtin_log1p log1p\n#define __builtin_pow pow\n#define __builtin_sin sin\n#define __builtin_cos cos\n"
-    "#define __builtin_erfc erfc\n#define __builtin_tgamma tgamma\n#define __builtin_lgamma lgamma\n"
-    "#define __builtin_j0 j0\n#define __builtin_j1 j1\n";
+    "#define __builtin_erfc erfc\n#define __builtin_tgamma tgamma\n#define __builtin_lgamma lgamma\n";
 
 const struct mc_dialect mc_dialect_cuda = {
     .name = "cuda",

@@ -27,6 +27,8 @@ MC_API mc_node *mc_int_div(mc_node *a, mc_node *b);
 /* remainder of a // b, exact, with the sign of b; if b is 0, the result is 0 for integers and NaN for
  * floats */
 MC_API mc_node *mc_mod(mc_node *a, mc_node *b);
+/* what a / b leaves, exact, with the sign of a; of integers by 0 it is 0, of floats NaN */
+MC_API mc_node *mc_fmod(mc_node *a, mc_node *b);
 MC_API mc_node *mc_pow(mc_node *a, mc_node *b);              /* a to the power b */
 MC_API mc_node *mc_neg(mc_node *a);                          /* -a */
 MC_API mc_node *mc_abs(mc_node *a);                          /* absolute value */
@@ -38,6 +40,8 @@ MC_API mc_node *mc_maximum(mc_node *a, mc_node *b);          /* the larger of a 
 MC_API mc_node *mc_minimum(mc_node *a, mc_node *b);
 MC_API mc_node *mc_clip(mc_node *a, mc_node *b, mc_node *c); /* a limited to the range from b to c */
 MC_API mc_node *mc_sgn(mc_node *a);                          /* sign of a: -1, 0 or 1 */
+MC_API mc_node *mc_copysign(mc_node *a, mc_node *b);         /* a with the sign of b */
+MC_API mc_node *mc_hypot(mc_node *a, mc_node *b);            /* sqrt(a * a + b * b), without overflow */
 MC_API mc_node *mc_lt(mc_node *a, mc_node *b);               /* a < b */
 MC_API mc_node *mc_le(mc_node *a, mc_node *b);               /* a <= b */
 MC_API mc_node *mc_gt(mc_node *a, mc_node *b);               /* a > b */
@@ -46,6 +50,8 @@ MC_API mc_node *mc_eq(mc_node *a, mc_node *b);               /* a == b */
 MC_API mc_node *mc_neq(mc_node *a, mc_node *b);              /* a != b */
 MC_API mc_node *mc_isnan(mc_node *a);                        /* True where a is NaN */
 MC_API mc_node *mc_isinf(mc_node *a);                        /* True where a is infinite */
+MC_API mc_node *mc_isfinite(mc_node *a);                     /* is it neither an infinity nor NaN */
+MC_API mc_node *mc_signbit(mc_node *a);                      /* is the sign bit set: below 0, or -0 */
 MC_API mc_node *mc_where(mc_node *a, mc_node *b, mc_node *c); /* b where a is true, else c */
 MC_API mc_node *mc_and_(mc_node *a, mc_node *b);             /* bitwise and; logical on bool */
 MC_API mc_node *mc_or_(mc_node *a, mc_node *b);              /* bitwise or; logical on bool */
@@ -87,8 +93,32 @@ MC_API mc_node *mc_erfc(mc_node *a);                         /* 1 - erf(a), accu
 MC_API mc_node *mc_gammaln(mc_node *a);
 MC_API mc_node *mc_psi(mc_node *a);                          /* derivative of gammaln */
 MC_API mc_node *mc_tri_gamma(mc_node *a);                    /* derivative of psi */
+MC_API mc_node *mc_erfinv(mc_node *a);                       /* the inverse of erf */
+MC_API mc_node *mc_erfcinv(mc_node *a);                      /* the inverse of erfc, exact for small a */
+MC_API mc_node *mc_erfcx(mc_node *a);                        /* exp(a * a) * erfc(a), without overflow */
+MC_API mc_node *mc_gamma(mc_node *a);                        /* the gamma function */
+/* the lower incomplete gamma function of order a, regularised */
+MC_API mc_node *mc_gammainc(mc_node *a, mc_node *b);
+/* the upper incomplete gamma function of order a, regularised: 1 - gammainc(a, b) */
+MC_API mc_node *mc_gammaincc(mc_node *a, mc_node *b);
+MC_API mc_node *mc_gammaincinv(mc_node *a, mc_node *b);      /* the x whose gammainc(a, x) is b */
+/* the incomplete beta function of a and b at c, regularised */
+MC_API mc_node *mc_betainc(mc_node *a, mc_node *b, mc_node *c);
+/* the Bessel function of the first kind of order 0 */
+MC_API mc_node *mc_j0(mc_node *a);
+/* the Bessel function of the first kind of order 1 */
+MC_API mc_node *mc_j1(mc_node *a);
+/* the Bessel function of the first kind of order a, a real number; of b < 0 whole orders only */
+MC_API mc_node *mc_jv(mc_node *a, mc_node *b);
+/* the modified Bessel function of the first kind of order 0 */
+MC_API mc_node *mc_i0(mc_node *a);
+/* the modified Bessel function of the first kind of order 1 */
+MC_API mc_node *mc_i1(mc_node *a);
+/* the modified Bessel function of the first kind of order a; of b < 0 whole orders only */
+MC_API mc_node *mc_iv(mc_node *a, mc_node *b);
 MC_API mc_node *mc_sigmoid(mc_node *a);                      /* 1 / (1 + exp(-a)) */
 MC_API mc_node *mc_softplus(mc_node *a);                     /* log(1 + exp(a)) */
+MC_API mc_node *mc_logaddexp(mc_node *a, mc_node *b);        /* log(exp(a) + exp(b)) */
 MC_API mc_node *mc_xlogx(mc_node *a);                        /* a * log(a), 0 at 0 */
 MC_API mc_node *mc_xlogy0(mc_node *a, mc_node *b);           /* a * log(b), 0 where a is 0 */
 /* a; as the result of a function it stays in device memory */
@@ -113,6 +143,27 @@ MC_API mc_node *mc_hard_sigmoid(mc_node *x);
 /* piecewise approximation of sigmoid; the error is at most 0.07 */
 MC_API mc_node *mc_ultra_fast_sigmoid(mc_node *x);
 MC_API mc_node *mc_softsign(mc_node *x);                     /* x / (1 + |x|) */
+/* the probability that a chi-squared number of k degrees of freedom is larger than x */
+MC_API mc_node *mc_chi2sf(mc_node *x, mc_node *k);
+/* the upper incomplete gamma function, not regularised */
+MC_API mc_node *mc_gammau(mc_node *k, mc_node *x);
+/* the lower incomplete gamma function, not regularised */
+MC_API mc_node *mc_gammal(mc_node *k, mc_node *x);
+/* x times the normal distribution function of x */
+MC_API mc_node *mc_gelu(mc_node *x);
+/* gelu as it is approximated by a tanh, within 0.0005 */
+MC_API mc_node *mc_gelu_tanh(mc_node *x);
+MC_API mc_node *mc_silu(mc_node *x);                         /* x * sigmoid(x), also called swish */
+MC_API mc_node *mc_mish(mc_node *x);                         /* x * tanh(softplus(x)) */
+/* x * clip(x / 6 + 0.5, 0, 1): silu in three pieces */
+MC_API mc_node *mc_hardswish(mc_node *x);
+/* x where positive, else alpha * x; alpha may be learnt */
+MC_API mc_node *mc_prelu(mc_node *x, mc_node *alpha);
+MC_API mc_node *mc_rsqrt(mc_node *x);                        /* 1 / sqrt(x) */
+/* the bits of a moved b places up, of a bool as int8; 0 if b is negative or too large */
+MC_API mc_node *mc_left_shift(mc_node *a, mc_node *b);
+/* the bits of a moved b places down, copies of the sign moving in; a negative b moves all out */
+MC_API mc_node *mc_right_shift(mc_node *a, mc_node *b);
 /* isclose(a, b, rtol=1e-05:real, atol=1e-08:real): True where a and b are close: abs(a - b) <= atol + rtol
  * * abs(b) */
 MC_API mc_node *mc_isclose(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
@@ -122,6 +173,7 @@ MC_API mc_node *mc_allclose(mc_node *a, mc_node *b, const char *how, ...) MC_FOR
 MC_API mc_node *mc_identity(mc_node *x);                     /* x */
 /* x; values of a graph never change, so no copy is made */
 MC_API mc_node *mc_tensor_copy(mc_node *x);
+MC_API mc_node *mc_gpu_contiguous(mc_node *x);               /* x: layouts are chosen by the compiler */
 MC_API mc_node *mc_second(mc_node *a, mc_node *b);           /* b broadcast to the shape of a */
 /* b broadcast to the shape of a, with the dtype of a */
 MC_API mc_node *mc_fill(mc_node *a, mc_node *b);
@@ -147,6 +199,25 @@ MC_API mc_node *mc_max_and_argmax(mc_node *x, const char *how, ...) MC_FORMAT(2,
 /* logsumexp(x, axis=None:axes, keepdims=False:bool): log of the sum of exp over axes; rewriting makes it
  * safe from overflow */
 MC_API mc_node *mc_logsumexp(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* nansum(x, axis=None:axes, keepdims=False:bool): sum of the elements that are not NaN */
+MC_API mc_node *mc_nansum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* nanmax(x, axis=None:axes, keepdims=False:bool): the largest element that is not NaN; NaN if all are */
+MC_API mc_node *mc_nanmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* nanmin(x, axis=None:axes, keepdims=False:bool): the smallest element that is not NaN; NaN if all are */
+MC_API mc_node *mc_nanmin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* nanmean(x, axis=None:axes, keepdims=False:bool): mean of the elements that are not NaN; NaN if all are */
+MC_API mc_node *mc_nanmean(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* nanvar(x, axis=None:axes, keepdims=False:bool, ddof=0:int): variance of the elements that are not NaN,
+ * divided by their count less ddof */
+MC_API mc_node *mc_nanvar(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* nanstd(x, axis=None:axes, keepdims=False:bool, ddof=0:int): standard deviation of the elements that are
+ * not NaN */
+MC_API mc_node *mc_nanstd(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cov(x, ddof=1:int): covariances of the rows of x, each a variable, its columns observations; of a vector
+ * the variance */
+MC_API mc_node *mc_cov(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* correlations of the rows of x, each a variable */
+MC_API mc_node *mc_corrcoef(mc_node *x);
 /* softmax(x, axis=-1:int): exp(x) divided by its sum along an axis */
 MC_API mc_node *mc_softmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* logsoftmax(x, axis=-1:int): log of softmax, accurate for large differences */
@@ -183,10 +254,23 @@ MC_API mc_node *mc_prepend_1_to_each_row(mc_node *x);        /* the matrix x wit
 /* -log(p[i, t[i]]) for each row i */
 MC_API mc_node *mc_crossentropy_categorical_1hot(mc_node *p, mc_node *t);
 MC_API mc_node *mc_ravel(mc_node *x);                        /* all elements of x as a vector */
-MC_API mc_node *mc_outer(mc_node *x, mc_node *y);            /* x[i] * y[j] */
 MC_API mc_node *mc_inverse_permutation(mc_node *p);          /* the permutation that undoes p */
 /* the distinct elements of x in ascending order; all NaN count as one, which is the last */
 MC_API mc_node *mc_unique(mc_node *x);
+/* the elements of unique, where each first stands in x, for each element of x its place among them, and
+ * how often each occurs */
+MC_API mc_node *mc_unique_all(mc_node *x);
+/* x repeated along axes of size 1, and new ones in front, to a shape */
+MC_API mc_node *mc_broadcast_to(mc_node *x, mc_node *shape);
+MC_API mc_node *mc_full_like(mc_node *x, mc_node *value);    /* value in the shape and dtype of x */
+/* linspace(start, stop, num=50:int, endpoint=True:bool): num numbers from start to stop at equal
+ * distances; without endpoint stop is left out */
+MC_API mc_node *mc_linspace(mc_node *start, mc_node *stop, const char *how, ...) MC_FORMAT(3, 4);
+/* logspace(start, stop, num=50:int, endpoint=True:bool, base=10:real): base to the powers linspace(start,
+ * stop) */
+MC_API mc_node *mc_logspace(mc_node *start, mc_node *stop, const char *how, ...) MC_FORMAT(3, 4);
+/* geomspace(start, stop, num=50:int, endpoint=True:bool): num numbers from start to stop at equal ratios */
+MC_API mc_node *mc_geomspace(mc_node *start, mc_node *stop, const char *how, ...) MC_FORMAT(3, 4);
 /* eye(n, m=None, k=0:int, dtype=None:dtype): matrix with ones on the k-th diagonal, else zeros */
 MC_API mc_node *mc_eye(mc_node *n, mc_node *m, const char *how, ...) MC_FORMAT(3, 4);
 /* ones on the diagonal, else zeros, with the shape and dtype of x */
@@ -211,6 +295,17 @@ MC_API mc_node *mc_batch_normalization(mc_node *x, mc_node *gamma, mc_node *beta
  * the last axis, times gamma, plus beta */
 MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4,
     5);
+/* rms_norm(x, gamma=None, epsilon=1e-05:real): rows divided by the root of the mean of their squares,
+ * times gamma */
+MC_API mc_node *mc_rms_norm(mc_node *x, mc_node *gamma, const char *how, ...) MC_FORMAT(3, 4);
+/* group_norm(x, gamma=None, beta=None, groups:int, epsilon=1e-05:real): each group of channels (axis 1) of
+ * each image with mean 0 and variance 1, times gamma, plus beta, which have an element a channel */
+MC_API mc_node *mc_group_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4,
+    5);
+/* instance_norm(x, gamma=None, beta=None, epsilon=1e-05:real): each channel (axis 1) of each image with
+ * mean 0 and variance 1, times gamma, plus beta */
+MC_API mc_node *mc_instance_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4,
+    5);
 
 /* ---------------------------------------------------------------- Shapes, axes, dtypes ---- */
 
@@ -230,6 +325,10 @@ MC_API mc_node *mc_specify_shape(mc_node *x, const char *how, ...) MC_FORMAT(2, 
 MC_API mc_node *mc_transpose(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* swapaxes(x, a:int, b:int): x with two axes exchanged */
 MC_API mc_node *mc_swapaxes(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* moveaxis(x, source:ints, destination:ints): axes moved to other places; the others keep their order */
+MC_API mc_node *mc_moveaxis(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* flip(x, axis=None:axes): x read backwards along all axes, or those given */
+MC_API mc_node *mc_flip(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* expand_dims(x, axis:int): x with a new axis of size 1 */
 MC_API mc_node *mc_expand_dims(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* shape_padleft(x, n=1:int): x with n axes of size 1 added in front */
@@ -242,6 +341,9 @@ MC_API mc_node *mc_shape_padaxis(mc_node *x, const char *how, ...) MC_FORMAT(2, 
 MC_API mc_node *mc_squeeze(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* flatten(x, ndim=1:int): x with its last axes merged, so that ndim axes remain */
 MC_API mc_node *mc_flatten(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* nan_to_num(x, nan=0:real, posinf=None:real, neginf=None:real): x with numbers in place of NaN and of the
+ * infinities, which become the largest of the dtype unless others are given */
+MC_API mc_node *mc_nan_to_num(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* count(x, axis=None:axes): the number of elements along the axes */
 MC_API mc_node *mc_count(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* addbroadcast(x, axis:axes): x, with a promise that these axes have size 1 */
@@ -284,6 +386,12 @@ MC_API mc_node *mc_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* cumprod(x, axis=None:int): cumulative product along an axis; with axis=None of flattened x */
 MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cummax(x, axis=None:int): the largest of the first elements along an axis, from a NaN on NaN; None
+ * flattens */
+MC_API mc_node *mc_cummax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cummin(x, axis=None:int): the smallest of the first elements along an axis, from a NaN on NaN; None
+ * flattens */
+MC_API mc_node *mc_cummin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ----------------------------------------------------------------- Indexing by tensors ---- */
 
@@ -300,6 +408,63 @@ MC_API mc_node *mc_nonzero_values(mc_node *x);               /* the nonzero elem
 /* compress(c, x, axis=None:int): the slices of x along an axis where the vector c is nonzero */
 MC_API mc_node *mc_compress(mc_node *c, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
 MC_API mc_node *mc_fill_diagonal(mc_node *x, mc_node *v);    /* the matrix x with v on its diagonal */
+/* the matrix x with v on its diagonal above the main one, or below it if offset is negative */
+MC_API mc_node *mc_fill_diagonal_offset(mc_node *x, mc_node *v, mc_node *offset);
+
+/* ---------------------------------------------------------------------- Along one axis ---- */
+
+/* take_along_axis(x, index, axis=-1:int): elements of each line of x along an axis, at the indices of the
+ * same line */
+MC_API mc_node *mc_take_along_axis(mc_node *x, mc_node *index, const char *how, ...) MC_FORMAT(3, 4);
+/* put_along_axis(x, index, v, axis=-1:int, mode=set:text): x with its elements at the indices of each line
+ * set to v (mode set), increased by v as often as an index repeats (add), or replaced by v where that is
+ * larger (max) or smaller (min) */
+MC_API mc_node *mc_put_along_axis(mc_node *x, mc_node *index, mc_node *v, const char *how, ...) MC_FORMAT(4,
+    5);
+/* topk(x, k:int, axis=-1:int): the k largest elements along an axis, in falling order, NaN first; of k < 0
+ * the -k smallest, in rising order */
+MC_API mc_node *mc_topk(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* argtopk(x, k:int, axis=-1:int): where the elements of topk stand in x; equal ones in the order of x */
+MC_API mc_node *mc_argtopk(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* topk_and_argtopk(x, k:int, axis=-1:int): the two as one op of two results */
+MC_API mc_node *mc_topk_and_argtopk(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* median(x, axis=None:int, keepdims=False:bool): the element in the middle along an axis, or of all; of an
+ * even count the mean of two; NaN if one is NaN */
+MC_API mc_node *mc_median(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* quantile(x, q, axis=None:int, keepdims=False:bool, method=linear:text): the number below which a
+ * fraction q of the elements lies; of a vector q one for each, along a first axis; method: linear, lower,
+ * higher, nearest, midpoint, hazen, weibull, median_unbiased, normal_unbiased */
+MC_API mc_node *mc_quantile(mc_node *x, mc_node *q, const char *how, ...) MC_FORMAT(3, 4);
+/* percentile(x, q, axis=None:int, keepdims=False:bool, method=linear:text): quantile of q / 100 */
+MC_API mc_node *mc_percentile(mc_node *x, mc_node *q, const char *how, ...) MC_FORMAT(3, 4);
+/* diff(x, n=1:int, axis=-1:int): each element along an axis less the one before, n times; of bool whether
+ * they differ */
+MC_API mc_node *mc_diff(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+
+/* --------------------------------------------------------------------------- Positions ---- */
+
+/* searchsorted(a, v, side=left:text): where the elements of v can be put into a, a vector in rising order:
+ * before elements that are equal, or with side='right' behind them */
+MC_API mc_node *mc_searchsorted(mc_node *a, mc_node *v, const char *how, ...) MC_FORMAT(3, 4);
+/* the bin of each element of x, bins being a vector of edges in rising order */
+MC_API mc_node *mc_digitize(mc_node *x, mc_node *bins);
+/* bincount(x, weights=None, minlength=0:int): how often each of 0, 1, 2, ... occurs in x, integers that
+ * are not negative; with weights, their sums */
+MC_API mc_node *mc_bincount(mc_node *x, mc_node *weights, const char *how, ...) MC_FORMAT(3, 4);
+/* histogram(x, bins=None, range=None, weights=None, density=False:bool): how many elements of x fall into
+ * each bin, or their weights, and the edges of the bins: bins is their count, 10 if not given, between the
+ * two numbers of range or the extremes of x, or the edges; the last bin has its right edge */
+MC_API mc_node *mc_histogram(mc_node *x, mc_node *bins, mc_node *range, mc_node *weights, const char *how,
+    ...) MC_FORMAT(5, 6);
+/* indices into the elements of a shape as an index for each axis */
+MC_API mc_node *mc_unravel_index(mc_node *i, mc_node *shape);
+/* ravel_multi_index(shape, *index, mode=raise:text): an index for each axis as one index into the elements
+ * of a shape; one outside is an error, or wraps or is clipped */
+MC_API mc_node *mc_ravel_multi_index(mc_node *shape, int n, mc_node *const *index, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* choose(i, *xs, mode=raise:text): element by element that of the i-th tensor; an index outside is an
+ * error, or wraps or is clipped */
+MC_API mc_node *mc_choose(mc_node *i, int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(4, 5);
 
 /* --------------------------------------------------------------- Joining and splitting ---- */
 
@@ -321,11 +486,19 @@ MC_API mc_node *mc_tile(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* repeat(x, n, axis=None:int): each element of x repeated n times along an axis; without an axis, x is
  * flattened first */
 MC_API mc_node *mc_repeat(mc_node *x, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
+/* pad(x, pad_width:border, mode=constant:text, constant_values=0:real, end_values=0:real,
+ * stat_length=None:border, reflect_type=even:text): x with elements around it: pad_width is a number, a
+ * pair for front and back, or a pair for each axis; mode: constant, empty (zeros), edge, wrap, symmetric,
+ * reflect, maximum, minimum, mean, median, linear_ramp */
+MC_API mc_node *mc_pad(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ------------------------------------------------------------------ Arrays from shapes ---- */
 
 /* alloc(x, shape): x broadcast to this shape */
 MC_API mc_node *mc_full(mc_node *x, mc_node *shape);
+/* full(shape, value, dtype=None:dtype): value repeated until it has this shape; of its dtype unless
+ * another is given */
+MC_API mc_node *mc_full_of(mc_node *shape, mc_node *value, const char *how, ...) MC_FORMAT(3, 4);
 /* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... up to but not including
  * stop; arange(n) starts at 0 */
 MC_API mc_node *mc_arange(mc_node *start, mc_node *stop, mc_node *step, const char *how, ...) MC_FORMAT(4, 5);
@@ -349,6 +522,30 @@ MC_API mc_node *mc_matmul(mc_node *a, mc_node *b);
 /* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over
  * a's axes paired with b's axes_b */
 MC_API mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+/* batched_tensordot(a, b, axes=2:ints, axes_b=None:ints): tensordot(a[i], b[i]) for each i; axes count
+ * from the batch axis, 0 */
+MC_API mc_node *mc_batched_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+/* the sum of a * b over all elements: dot of a and b as vectors */
+MC_API mc_node *mc_vdot(mc_node *a, mc_node *b);
+/* the sum over the last axis of a and the last of b */
+MC_API mc_node *mc_inner(mc_node *a, mc_node *b);
+MC_API mc_node *mc_outer(mc_node *a, mc_node *b);            /* a[i] * b[j], of a and b as vectors */
+/* the vector product along the last axis, which has size 3 */
+MC_API mc_node *mc_cross(mc_node *a, mc_node *b);
+/* einsum(*xs, subscripts:text): sums of products: a term of letters names the axes of each operand, axes
+ * of one letter are multiplied, and letters that are not behind -> are summed; ... stands for further
+ * axes, which broadcast; the order of products is the cheapest */
+MC_API mc_node *mc_einsum(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
+
+/* ------------------------------------------------------------------ Fourier transforms ---- */
+
+/* rfft(x, norm=None:text): the Fourier transform of real x over all axes but the first: half of the last
+ * axis, n // 2 + 1, and a last axis of real and imaginary parts; norm: None, ortho (divided by the root of
+ * the number of elements) or no_norm */
+MC_API mc_node *mc_rfft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* irfft(x, norm=None:text, is_odd=False:bool): rfft undone: 2 * (m - 1) elements along the last axis from
+ * m, or one more with is_odd; divided by their number unless norm says otherwise */
+MC_API mc_node *mc_irfft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ------------------------------------------------------------------------- Convolution ---- */
 
@@ -387,6 +584,9 @@ MC_API mc_node *mc_conv2d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMA
  * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 3
  * axes, with the argument names of Theano's conv3d; shapes are promises, -1: unknown */
 MC_API mc_node *mc_conv3d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
+/* corr2d(input_, filters, input_shape=None:ints, filter_shape=None:ints, border_mode=valid:border,
+ * subsample=1:ints): conv2d whose filters are not turned round */
+MC_API mc_node *mc_corr2d(mc_node *input_, mc_node *filters, const char *how, ...) MC_FORMAT(3, 4);
 /* conv2d_grad_wrt_inputs(output_grad, filters, input_shape=None, filter_shape=None:ints,
  * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints,
  * num_groups=1:int, unshared=False:bool): the gradient of conv2d with respect to its images, which have
@@ -698,12 +898,47 @@ MC_API mc_node *mc_normal(mc_node *rng, mc_node *shape, mc_node *avg, mc_node *s
 /* bernoulli(rng, p, shape=None, dtype=None:dtype, stream=-1:int): 1 with probability p, else 0; floatX
  * unless a dtype is given */
 MC_API mc_node *mc_bernoulli(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
-/* binomial(rng, p, shape=None, dtype=None:dtype, stream=-1:int): binomial numbers of one trial; the same
- * as bernoulli */
-MC_API mc_node *mc_binomial(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
-/* multinomial(rng, p, dtype=None:dtype, stream=-1:int): for each row of probabilities a row with a single
- * 1 at a random index; int64 unless a dtype is given */
+/* binomial(rng, p, shape=None, n=None, dtype=None:dtype, stream=-1:int): how many of n trials of
+ * probability p succeed, 1 if n is not given; floatX unless a dtype is given */
+MC_API mc_node *mc_binomial(mc_node *rng, mc_node *p, mc_node *shape, mc_node *n, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* multinomial(rng, p, dtype=None:dtype, stream=-1:int, n=1:int): for each row of probabilities how often
+ * each outcome occurs in n trials; int64 unless a dtype is given */
 MC_API mc_node *mc_multinomial(mc_node *rng, mc_node *p, const char *how, ...) MC_FORMAT(3, 4);
+/* exponential(rng, shape, scale=None, dtype=None:dtype, stream=-1:int): exponential numbers of mean scale,
+ * 1 if not given */
+MC_API mc_node *mc_exponential(mc_node *rng, mc_node *shape, mc_node *scale, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* laplace(rng, shape, avg=None, scale=None, dtype=None:dtype, stream=-1:int): numbers of Laplace's
+ * distribution: exponential ones of either sign about avg */
+MC_API mc_node *mc_laplace(mc_node *rng, mc_node *shape, mc_node *avg, mc_node *scale, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* truncated_normal(rng, shape, low, high, avg=None, std=None, dtype=None:dtype, stream=-1:int): normal
+ * numbers of those between low and high */
+MC_API mc_node *mc_truncated_normal(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, mc_node *avg,
+    mc_node *std, const char *how, ...) MC_FORMAT(7, 8);
+/* poisson(rng, lam, shape=None, dtype=None:dtype, stream=-1:int): counts of mean lam; of int64 unless a
+ * dtype is given */
+MC_API mc_node *mc_poisson(mc_node *rng, mc_node *lam, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
+/* random_gamma(rng, shape, k, scale=None, dtype=None:dtype, stream=-1:int): numbers of the gamma
+ * distribution of order k */
+MC_API mc_node *mc_random_gamma(mc_node *rng, mc_node *shape, mc_node *k, mc_node *scale, const char *how,
+    ...) MC_FORMAT(5, 6);
+/* random_beta(rng, shape, a, b, dtype=None:dtype, stream=-1:int): numbers of the beta distribution of a
+ * and b */
+MC_API mc_node *mc_random_beta(mc_node *rng, mc_node *shape, mc_node *a, mc_node *b, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* choice(rng, a, shape, p=None, replace=True:bool, stream=-1:int): elements of a along its first axis, or
+ * whole numbers below a, chosen at random with equal weights or p; with replace=False each once at most */
+MC_API mc_node *mc_choice(mc_node *rng, mc_node *a, mc_node *shape, mc_node *p, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* shuffle(rng, x, stream=-1:int): x with the elements of its first axis in random order */
+MC_API mc_node *mc_shuffled(mc_node *rng, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
+/* shuffle_row_elements(rng, x, stream=-1:int): x with each row in a random order of its own */
+MC_API mc_node *mc_shuffle_row_elements(mc_node *rng, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
+/* dropout(rng, x, p=0.5:real, stream=-1:int): x with each element 0 with probability p, else divided by 1
+ * - p */
+MC_API mc_node *mc_dropout(mc_node *rng, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
 /* permutation(rng, n, stream=-1:int): the numbers 0 to n - 1 in random order */
 MC_API mc_node *mc_permutation(mc_node *rng, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
 /* random_integers(rng, shape, low, high, dtype=None:dtype, stream=-1:int): integers from low to high, both
@@ -758,6 +993,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_true_div(...) (mc_here(__FILE__, __LINE__), mc_true_div(__VA_ARGS__))
 #define mc_int_div(...) (mc_here(__FILE__, __LINE__), mc_int_div(__VA_ARGS__))
 #define mc_mod(...) (mc_here(__FILE__, __LINE__), mc_mod(__VA_ARGS__))
+#define mc_fmod(...) (mc_here(__FILE__, __LINE__), mc_fmod(__VA_ARGS__))
 #define mc_pow(...) (mc_here(__FILE__, __LINE__), mc_pow(__VA_ARGS__))
 #define mc_neg(...) (mc_here(__FILE__, __LINE__), mc_neg(__VA_ARGS__))
 #define mc_abs(...) (mc_here(__FILE__, __LINE__), mc_abs(__VA_ARGS__))
@@ -768,6 +1004,8 @@ MC_API void mc_here(const char *file, int line);
 #define mc_minimum(...) (mc_here(__FILE__, __LINE__), mc_minimum(__VA_ARGS__))
 #define mc_clip(...) (mc_here(__FILE__, __LINE__), mc_clip(__VA_ARGS__))
 #define mc_sgn(...) (mc_here(__FILE__, __LINE__), mc_sgn(__VA_ARGS__))
+#define mc_copysign(...) (mc_here(__FILE__, __LINE__), mc_copysign(__VA_ARGS__))
+#define mc_hypot(...) (mc_here(__FILE__, __LINE__), mc_hypot(__VA_ARGS__))
 #define mc_lt(...) (mc_here(__FILE__, __LINE__), mc_lt(__VA_ARGS__))
 #define mc_le(...) (mc_here(__FILE__, __LINE__), mc_le(__VA_ARGS__))
 #define mc_gt(...) (mc_here(__FILE__, __LINE__), mc_gt(__VA_ARGS__))
@@ -776,6 +1014,8 @@ MC_API void mc_here(const char *file, int line);
 #define mc_neq(...) (mc_here(__FILE__, __LINE__), mc_neq(__VA_ARGS__))
 #define mc_isnan(...) (mc_here(__FILE__, __LINE__), mc_isnan(__VA_ARGS__))
 #define mc_isinf(...) (mc_here(__FILE__, __LINE__), mc_isinf(__VA_ARGS__))
+#define mc_isfinite(...) (mc_here(__FILE__, __LINE__), mc_isfinite(__VA_ARGS__))
+#define mc_signbit(...) (mc_here(__FILE__, __LINE__), mc_signbit(__VA_ARGS__))
 #define mc_where(...) (mc_here(__FILE__, __LINE__), mc_where(__VA_ARGS__))
 #define mc_and_(...) (mc_here(__FILE__, __LINE__), mc_and_(__VA_ARGS__))
 #define mc_or_(...) (mc_here(__FILE__, __LINE__), mc_or_(__VA_ARGS__))
@@ -814,8 +1054,23 @@ MC_API void mc_here(const char *file, int line);
 #define mc_gammaln(...) (mc_here(__FILE__, __LINE__), mc_gammaln(__VA_ARGS__))
 #define mc_psi(...) (mc_here(__FILE__, __LINE__), mc_psi(__VA_ARGS__))
 #define mc_tri_gamma(...) (mc_here(__FILE__, __LINE__), mc_tri_gamma(__VA_ARGS__))
+#define mc_erfinv(...) (mc_here(__FILE__, __LINE__), mc_erfinv(__VA_ARGS__))
+#define mc_erfcinv(...) (mc_here(__FILE__, __LINE__), mc_erfcinv(__VA_ARGS__))
+#define mc_erfcx(...) (mc_here(__FILE__, __LINE__), mc_erfcx(__VA_ARGS__))
+#define mc_gamma(...) (mc_here(__FILE__, __LINE__), mc_gamma(__VA_ARGS__))
+#define mc_gammainc(...) (mc_here(__FILE__, __LINE__), mc_gammainc(__VA_ARGS__))
+#define mc_gammaincc(...) (mc_here(__FILE__, __LINE__), mc_gammaincc(__VA_ARGS__))
+#define mc_gammaincinv(...) (mc_here(__FILE__, __LINE__), mc_gammaincinv(__VA_ARGS__))
+#define mc_betainc(...) (mc_here(__FILE__, __LINE__), mc_betainc(__VA_ARGS__))
+#define mc_j0(...) (mc_here(__FILE__, __LINE__), mc_j0(__VA_ARGS__))
+#define mc_j1(...) (mc_here(__FILE__, __LINE__), mc_j1(__VA_ARGS__))
+#define mc_jv(...) (mc_here(__FILE__, __LINE__), mc_jv(__VA_ARGS__))
+#define mc_i0(...) (mc_here(__FILE__, __LINE__), mc_i0(__VA_ARGS__))
+#define mc_i1(...) (mc_here(__FILE__, __LINE__), mc_i1(__VA_ARGS__))
+#define mc_iv(...) (mc_here(__FILE__, __LINE__), mc_iv(__VA_ARGS__))
 #define mc_sigmoid(...) (mc_here(__FILE__, __LINE__), mc_sigmoid(__VA_ARGS__))
 #define mc_softplus(...) (mc_here(__FILE__, __LINE__), mc_softplus(__VA_ARGS__))
+#define mc_logaddexp(...) (mc_here(__FILE__, __LINE__), mc_logaddexp(__VA_ARGS__))
 #define mc_xlogx(...) (mc_here(__FILE__, __LINE__), mc_xlogx(__VA_ARGS__))
 #define mc_xlogy0(...) (mc_here(__FILE__, __LINE__), mc_xlogy0(__VA_ARGS__))
 #define mc_gpu_from_host(...) (mc_here(__FILE__, __LINE__), mc_gpu_from_host(__VA_ARGS__))
@@ -831,10 +1086,23 @@ MC_API void mc_here(const char *file, int line);
 #define mc_hard_sigmoid(...) (mc_here(__FILE__, __LINE__), mc_hard_sigmoid(__VA_ARGS__))
 #define mc_ultra_fast_sigmoid(...) (mc_here(__FILE__, __LINE__), mc_ultra_fast_sigmoid(__VA_ARGS__))
 #define mc_softsign(...) (mc_here(__FILE__, __LINE__), mc_softsign(__VA_ARGS__))
+#define mc_chi2sf(...) (mc_here(__FILE__, __LINE__), mc_chi2sf(__VA_ARGS__))
+#define mc_gammau(...) (mc_here(__FILE__, __LINE__), mc_gammau(__VA_ARGS__))
+#define mc_gammal(...) (mc_here(__FILE__, __LINE__), mc_gammal(__VA_ARGS__))
+#define mc_gelu(...) (mc_here(__FILE__, __LINE__), mc_gelu(__VA_ARGS__))
+#define mc_gelu_tanh(...) (mc_here(__FILE__, __LINE__), mc_gelu_tanh(__VA_ARGS__))
+#define mc_silu(...) (mc_here(__FILE__, __LINE__), mc_silu(__VA_ARGS__))
+#define mc_mish(...) (mc_here(__FILE__, __LINE__), mc_mish(__VA_ARGS__))
+#define mc_hardswish(...) (mc_here(__FILE__, __LINE__), mc_hardswish(__VA_ARGS__))
+#define mc_prelu(...) (mc_here(__FILE__, __LINE__), mc_prelu(__VA_ARGS__))
+#define mc_rsqrt(...) (mc_here(__FILE__, __LINE__), mc_rsqrt(__VA_ARGS__))
+#define mc_left_shift(...) (mc_here(__FILE__, __LINE__), mc_left_shift(__VA_ARGS__))
+#define mc_right_shift(...) (mc_here(__FILE__, __LINE__), mc_right_shift(__VA_ARGS__))
 #define mc_isclose(...) (mc_here(__FILE__, __LINE__), mc_isclose(__VA_ARGS__))
 #define mc_allclose(...) (mc_here(__FILE__, __LINE__), mc_allclose(__VA_ARGS__))
 #define mc_identity(...) (mc_here(__FILE__, __LINE__), mc_identity(__VA_ARGS__))
 #define mc_tensor_copy(...) (mc_here(__FILE__, __LINE__), mc_tensor_copy(__VA_ARGS__))
+#define mc_gpu_contiguous(...) (mc_here(__FILE__, __LINE__), mc_gpu_contiguous(__VA_ARGS__))
 #define mc_second(...) (mc_here(__FILE__, __LINE__), mc_second(__VA_ARGS__))
 #define mc_fill(...) (mc_here(__FILE__, __LINE__), mc_fill(__VA_ARGS__))
 #define mc_zeros_like(...) (mc_here(__FILE__, __LINE__), mc_zeros_like(__VA_ARGS__))
@@ -847,6 +1115,14 @@ MC_API void mc_here(const char *file, int line);
 #define mc_ptp(...) (mc_here(__FILE__, __LINE__), mc_ptp(__VA_ARGS__))
 #define mc_max_and_argmax(...) (mc_here(__FILE__, __LINE__), mc_max_and_argmax(__VA_ARGS__))
 #define mc_logsumexp(...) (mc_here(__FILE__, __LINE__), mc_logsumexp(__VA_ARGS__))
+#define mc_nansum(...) (mc_here(__FILE__, __LINE__), mc_nansum(__VA_ARGS__))
+#define mc_nanmax(...) (mc_here(__FILE__, __LINE__), mc_nanmax(__VA_ARGS__))
+#define mc_nanmin(...) (mc_here(__FILE__, __LINE__), mc_nanmin(__VA_ARGS__))
+#define mc_nanmean(...) (mc_here(__FILE__, __LINE__), mc_nanmean(__VA_ARGS__))
+#define mc_nanvar(...) (mc_here(__FILE__, __LINE__), mc_nanvar(__VA_ARGS__))
+#define mc_nanstd(...) (mc_here(__FILE__, __LINE__), mc_nanstd(__VA_ARGS__))
+#define mc_cov(...) (mc_here(__FILE__, __LINE__), mc_cov(__VA_ARGS__))
+#define mc_corrcoef(...) (mc_here(__FILE__, __LINE__), mc_corrcoef(__VA_ARGS__))
 #define mc_softmax(...) (mc_here(__FILE__, __LINE__), mc_softmax(__VA_ARGS__))
 #define mc_logsoftmax(...) (mc_here(__FILE__, __LINE__), mc_logsoftmax(__VA_ARGS__))
 #define mc_crossentropy_softmax_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_1hot(__VA_ARGS__))
@@ -866,9 +1142,14 @@ MC_API void mc_here(const char *file, int line);
 #define mc_prepend_1_to_each_row(...) (mc_here(__FILE__, __LINE__), mc_prepend_1_to_each_row(__VA_ARGS__))
 #define mc_crossentropy_categorical_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_categorical_1hot(__VA_ARGS__))
 #define mc_ravel(...) (mc_here(__FILE__, __LINE__), mc_ravel(__VA_ARGS__))
-#define mc_outer(...) (mc_here(__FILE__, __LINE__), mc_outer(__VA_ARGS__))
 #define mc_inverse_permutation(...) (mc_here(__FILE__, __LINE__), mc_inverse_permutation(__VA_ARGS__))
 #define mc_unique(...) (mc_here(__FILE__, __LINE__), mc_unique(__VA_ARGS__))
+#define mc_unique_all(...) (mc_here(__FILE__, __LINE__), mc_unique_all(__VA_ARGS__))
+#define mc_broadcast_to(...) (mc_here(__FILE__, __LINE__), mc_broadcast_to(__VA_ARGS__))
+#define mc_full_like(...) (mc_here(__FILE__, __LINE__), mc_full_like(__VA_ARGS__))
+#define mc_linspace(...) (mc_here(__FILE__, __LINE__), mc_linspace(__VA_ARGS__))
+#define mc_logspace(...) (mc_here(__FILE__, __LINE__), mc_logspace(__VA_ARGS__))
+#define mc_geomspace(...) (mc_here(__FILE__, __LINE__), mc_geomspace(__VA_ARGS__))
 #define mc_eye(...) (mc_here(__FILE__, __LINE__), mc_eye(__VA_ARGS__))
 #define mc_identity_like(...) (mc_here(__FILE__, __LINE__), mc_identity_like(__VA_ARGS__))
 #define mc_bartlett(...) (mc_here(__FILE__, __LINE__), mc_bartlett(__VA_ARGS__))
@@ -880,6 +1161,9 @@ MC_API void mc_here(const char *file, int line);
 #define mc_disconnected_grad(...) (mc_here(__FILE__, __LINE__), mc_disconnected_grad(__VA_ARGS__))
 #define mc_batch_normalization(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization(__VA_ARGS__))
 #define mc_layer_norm(...) (mc_here(__FILE__, __LINE__), mc_layer_norm(__VA_ARGS__))
+#define mc_rms_norm(...) (mc_here(__FILE__, __LINE__), mc_rms_norm(__VA_ARGS__))
+#define mc_group_norm(...) (mc_here(__FILE__, __LINE__), mc_group_norm(__VA_ARGS__))
+#define mc_instance_norm(...) (mc_here(__FILE__, __LINE__), mc_instance_norm(__VA_ARGS__))
 #define mc_cast(...) (mc_here(__FILE__, __LINE__), mc_cast(__VA_ARGS__))
 #define mc_dimshuffle(...) (mc_here(__FILE__, __LINE__), mc_dimshuffle(__VA_ARGS__))
 #define mc_reshape(...) (mc_here(__FILE__, __LINE__), mc_reshape(__VA_ARGS__))
@@ -888,12 +1172,15 @@ MC_API void mc_here(const char *file, int line);
 #define mc_specify_shape(...) (mc_here(__FILE__, __LINE__), mc_specify_shape(__VA_ARGS__))
 #define mc_transpose(...) (mc_here(__FILE__, __LINE__), mc_transpose(__VA_ARGS__))
 #define mc_swapaxes(...) (mc_here(__FILE__, __LINE__), mc_swapaxes(__VA_ARGS__))
+#define mc_moveaxis(...) (mc_here(__FILE__, __LINE__), mc_moveaxis(__VA_ARGS__))
+#define mc_flip(...) (mc_here(__FILE__, __LINE__), mc_flip(__VA_ARGS__))
 #define mc_expand_dims(...) (mc_here(__FILE__, __LINE__), mc_expand_dims(__VA_ARGS__))
 #define mc_shape_padleft(...) (mc_here(__FILE__, __LINE__), mc_shape_padleft(__VA_ARGS__))
 #define mc_shape_padright(...) (mc_here(__FILE__, __LINE__), mc_shape_padright(__VA_ARGS__))
 #define mc_shape_padaxis(...) (mc_here(__FILE__, __LINE__), mc_shape_padaxis(__VA_ARGS__))
 #define mc_squeeze(...) (mc_here(__FILE__, __LINE__), mc_squeeze(__VA_ARGS__))
 #define mc_flatten(...) (mc_here(__FILE__, __LINE__), mc_flatten(__VA_ARGS__))
+#define mc_nan_to_num(...) (mc_here(__FILE__, __LINE__), mc_nan_to_num(__VA_ARGS__))
 #define mc_count(...) (mc_here(__FILE__, __LINE__), mc_count(__VA_ARGS__))
 #define mc_addbroadcast(...) (mc_here(__FILE__, __LINE__), mc_addbroadcast(__VA_ARGS__))
 #define mc_unbroadcast(...) (mc_here(__FILE__, __LINE__), mc_unbroadcast(__VA_ARGS__))
@@ -909,6 +1196,8 @@ MC_API void mc_here(const char *file, int line);
 #define mc_norm(...) (mc_here(__FILE__, __LINE__), mc_norm(__VA_ARGS__))
 #define mc_cumsum(...) (mc_here(__FILE__, __LINE__), mc_cumsum(__VA_ARGS__))
 #define mc_cumprod(...) (mc_here(__FILE__, __LINE__), mc_cumprod(__VA_ARGS__))
+#define mc_cummax(...) (mc_here(__FILE__, __LINE__), mc_cummax(__VA_ARGS__))
+#define mc_cummin(...) (mc_here(__FILE__, __LINE__), mc_cummin(__VA_ARGS__))
 #define mc_gather(...) (mc_here(__FILE__, __LINE__), mc_gather(__VA_ARGS__))
 #define mc_nonzero(...) (mc_here(__FILE__, __LINE__), mc_nonzero(__VA_ARGS__))
 #define mc_take(...) (mc_here(__FILE__, __LINE__), mc_take(__VA_ARGS__))
@@ -916,6 +1205,23 @@ MC_API void mc_here(const char *file, int line);
 #define mc_nonzero_values(...) (mc_here(__FILE__, __LINE__), mc_nonzero_values(__VA_ARGS__))
 #define mc_compress(...) (mc_here(__FILE__, __LINE__), mc_compress(__VA_ARGS__))
 #define mc_fill_diagonal(...) (mc_here(__FILE__, __LINE__), mc_fill_diagonal(__VA_ARGS__))
+#define mc_fill_diagonal_offset(...) (mc_here(__FILE__, __LINE__), mc_fill_diagonal_offset(__VA_ARGS__))
+#define mc_take_along_axis(...) (mc_here(__FILE__, __LINE__), mc_take_along_axis(__VA_ARGS__))
+#define mc_put_along_axis(...) (mc_here(__FILE__, __LINE__), mc_put_along_axis(__VA_ARGS__))
+#define mc_topk(...) (mc_here(__FILE__, __LINE__), mc_topk(__VA_ARGS__))
+#define mc_argtopk(...) (mc_here(__FILE__, __LINE__), mc_argtopk(__VA_ARGS__))
+#define mc_topk_and_argtopk(...) (mc_here(__FILE__, __LINE__), mc_topk_and_argtopk(__VA_ARGS__))
+#define mc_median(...) (mc_here(__FILE__, __LINE__), mc_median(__VA_ARGS__))
+#define mc_quantile(...) (mc_here(__FILE__, __LINE__), mc_quantile(__VA_ARGS__))
+#define mc_percentile(...) (mc_here(__FILE__, __LINE__), mc_percentile(__VA_ARGS__))
+#define mc_diff(...) (mc_here(__FILE__, __LINE__), mc_diff(__VA_ARGS__))
+#define mc_searchsorted(...) (mc_here(__FILE__, __LINE__), mc_searchsorted(__VA_ARGS__))
+#define mc_digitize(...) (mc_here(__FILE__, __LINE__), mc_digitize(__VA_ARGS__))
+#define mc_bincount(...) (mc_here(__FILE__, __LINE__), mc_bincount(__VA_ARGS__))
+#define mc_histogram(...) (mc_here(__FILE__, __LINE__), mc_histogram(__VA_ARGS__))
+#define mc_unravel_index(...) (mc_here(__FILE__, __LINE__), mc_unravel_index(__VA_ARGS__))
+#define mc_ravel_multi_index(...) (mc_here(__FILE__, __LINE__), mc_ravel_multi_index(__VA_ARGS__))
+#define mc_choose(...) (mc_here(__FILE__, __LINE__), mc_choose(__VA_ARGS__))
 #define mc_join(...) (mc_here(__FILE__, __LINE__), mc_join(__VA_ARGS__))
 #define mc_stack(...) (mc_here(__FILE__, __LINE__), mc_stack(__VA_ARGS__))
 #define mc_concatenate(...) (mc_here(__FILE__, __LINE__), mc_concatenate(__VA_ARGS__))
@@ -925,7 +1231,9 @@ MC_API void mc_here(const char *file, int line);
 #define mc_roll(...) (mc_here(__FILE__, __LINE__), mc_roll(__VA_ARGS__))
 #define mc_tile(...) (mc_here(__FILE__, __LINE__), mc_tile(__VA_ARGS__))
 #define mc_repeat(...) (mc_here(__FILE__, __LINE__), mc_repeat(__VA_ARGS__))
+#define mc_pad(...) (mc_here(__FILE__, __LINE__), mc_pad(__VA_ARGS__))
 #define mc_full(...) (mc_here(__FILE__, __LINE__), mc_full(__VA_ARGS__))
+#define mc_full_of(...) (mc_here(__FILE__, __LINE__), mc_full_of(__VA_ARGS__))
 #define mc_arange(...) (mc_here(__FILE__, __LINE__), mc_arange(__VA_ARGS__))
 #define mc_meshgrid(...) (mc_here(__FILE__, __LINE__), mc_meshgrid(__VA_ARGS__))
 #define mc_mgrid(...) (mc_here(__FILE__, __LINE__), mc_mgrid(__VA_ARGS__))
@@ -934,12 +1242,21 @@ MC_API void mc_here(const char *file, int line);
 #define mc_batched_dot(...) (mc_here(__FILE__, __LINE__), mc_batched_dot(__VA_ARGS__))
 #define mc_matmul(...) (mc_here(__FILE__, __LINE__), mc_matmul(__VA_ARGS__))
 #define mc_tensordot(...) (mc_here(__FILE__, __LINE__), mc_tensordot(__VA_ARGS__))
+#define mc_batched_tensordot(...) (mc_here(__FILE__, __LINE__), mc_batched_tensordot(__VA_ARGS__))
+#define mc_vdot(...) (mc_here(__FILE__, __LINE__), mc_vdot(__VA_ARGS__))
+#define mc_inner(...) (mc_here(__FILE__, __LINE__), mc_inner(__VA_ARGS__))
+#define mc_outer(...) (mc_here(__FILE__, __LINE__), mc_outer(__VA_ARGS__))
+#define mc_cross(...) (mc_here(__FILE__, __LINE__), mc_cross(__VA_ARGS__))
+#define mc_einsum(...) (mc_here(__FILE__, __LINE__), mc_einsum(__VA_ARGS__))
+#define mc_rfft(...) (mc_here(__FILE__, __LINE__), mc_rfft(__VA_ARGS__))
+#define mc_irfft(...) (mc_here(__FILE__, __LINE__), mc_irfft(__VA_ARGS__))
 #define mc_conv(...) (mc_here(__FILE__, __LINE__), mc_conv(__VA_ARGS__))
 #define mc_conv_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv_inputs(__VA_ARGS__))
 #define mc_conv_weights(...) (mc_here(__FILE__, __LINE__), mc_conv_weights(__VA_ARGS__))
 #define mc_conv1d(...) (mc_here(__FILE__, __LINE__), mc_conv1d(__VA_ARGS__))
 #define mc_conv2d(...) (mc_here(__FILE__, __LINE__), mc_conv2d(__VA_ARGS__))
 #define mc_conv3d(...) (mc_here(__FILE__, __LINE__), mc_conv3d(__VA_ARGS__))
+#define mc_corr2d(...) (mc_here(__FILE__, __LINE__), mc_corr2d(__VA_ARGS__))
 #define mc_conv2d_grad_wrt_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv2d_grad_wrt_inputs(__VA_ARGS__))
 #define mc_conv2d_grad_wrt_weights(...) (mc_here(__FILE__, __LINE__), mc_conv2d_grad_wrt_weights(__VA_ARGS__))
 #define mc_conv2d_transpose(...) (mc_here(__FILE__, __LINE__), mc_conv2d_transpose(__VA_ARGS__))
@@ -1008,6 +1325,16 @@ MC_API void mc_here(const char *file, int line);
 #define mc_bernoulli(...) (mc_here(__FILE__, __LINE__), mc_bernoulli(__VA_ARGS__))
 #define mc_binomial(...) (mc_here(__FILE__, __LINE__), mc_binomial(__VA_ARGS__))
 #define mc_multinomial(...) (mc_here(__FILE__, __LINE__), mc_multinomial(__VA_ARGS__))
+#define mc_exponential(...) (mc_here(__FILE__, __LINE__), mc_exponential(__VA_ARGS__))
+#define mc_laplace(...) (mc_here(__FILE__, __LINE__), mc_laplace(__VA_ARGS__))
+#define mc_truncated_normal(...) (mc_here(__FILE__, __LINE__), mc_truncated_normal(__VA_ARGS__))
+#define mc_poisson(...) (mc_here(__FILE__, __LINE__), mc_poisson(__VA_ARGS__))
+#define mc_random_gamma(...) (mc_here(__FILE__, __LINE__), mc_random_gamma(__VA_ARGS__))
+#define mc_random_beta(...) (mc_here(__FILE__, __LINE__), mc_random_beta(__VA_ARGS__))
+#define mc_choice(...) (mc_here(__FILE__, __LINE__), mc_choice(__VA_ARGS__))
+#define mc_shuffled(...) (mc_here(__FILE__, __LINE__), mc_shuffled(__VA_ARGS__))
+#define mc_shuffle_row_elements(...) (mc_here(__FILE__, __LINE__), mc_shuffle_row_elements(__VA_ARGS__))
+#define mc_dropout(...) (mc_here(__FILE__, __LINE__), mc_dropout(__VA_ARGS__))
 #define mc_permutation(...) (mc_here(__FILE__, __LINE__), mc_permutation(__VA_ARGS__))
 #define mc_random_integers(...) (mc_here(__FILE__, __LINE__), mc_random_integers(__VA_ARGS__))
 #define mc_consider_constant(...) (mc_here(__FILE__, __LINE__), mc_consider_constant(__VA_ARGS__))

@@ -51,7 +51,7 @@ complain "calls that the library must not make" "$(awk -v table="$forbidden" '
     }
     ($1 in may) && may[$1] != $2' <<<"$calls")"
 
-# Outside src/base and src/device: what C11 and POSIX.1-2008 have.  Names with __ are the compiler's and the C library's own
+# Outside src/base and src/device: what C11 and POSIX.1-2008 have, and sincos, which gcc makes of sin and cos.  Names with __ are the compiler's and the C library's own
 # spelling of these.
 portable="
 memcpy memmove memset memcmp memchr strlen strcmp strncmp strchr strrchr strcspn strspn strpbrk strstr strerror
@@ -70,6 +70,7 @@ newlocale uselocale freelocale duplocale
 fabs fmin fmax fmod fma floor ceil trunc rint nearbyint round lround llround lrint llrint remainder hypot cbrt nextafter
 frexp ldexp scalbn modf logb copysign sqrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2
 sinh cosh tanh asinh acosh atanh erf erfc lgamma tgamma
+sincos
 "
 words=$(tr -s ' \n' '\n' <<<"$portable" | sed '/^$/d')
 foreign=$(find "$build"/CMakeFiles/objects.dir/{src,gen} -name '*.o' ! -path '*/src/base/*' ! -path '*/src/device/*' | sort |

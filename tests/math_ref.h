@@ -99,6 +99,7 @@ static const struct ref {
     { "lgamma", lgamma, lgammal, .lo = 3, .hi = 1e300, .lo32 = 3 },
     { "pow", .wide2 = pow_wide },
     { "atan2", .wide2 = atan2l },
+    { "hypot", .wide2 = hypotl },
 };
 
 static inline const struct ref *ref_of(const struct mc_math_row *row)

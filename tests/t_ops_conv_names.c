@@ -62,6 +62,7 @@ static const struct { const char *name, *is; } rows[] = {
     { "conv1d(a, u, num_groups=2, border_mode='half', subsample=2)", "conv(a, u, groups=2, border='half', stride=2)" },
     { "conv2d(x, w, num_groups=2)", "conv(x, w, groups=2)" },
     { "conv2d(x, v, [2, 4, -1, -1], [3, 4, 3, 3], 'full', [2, 1], False, [1, 2])", "conv(x, v, 'full', [2, 1], [1, 2], flip=False)" },
+    { "corr2d(x, v, image_shape=(-1, 4, -1, -1), border_mode=(1, 2))", "conv(x, v, border=[1, 2], flip=False)" },
     { "conv2d(x, v, border_mode=[[1, 2], 0])", "conv(x, v, border=[[1, 2], [0, 0]])" },
     { "conv3d(z, t, border_mode=[1, 0, 2], filter_dilation=[1, 2, 2])", "conv(z, t, border=[1, 0, 2], dilation=[1, 2, 2])" },
     { "conv2d_grad_wrt_inputs(conv(x, v, stride=2), v, [-1 + 3, 4, 8, 9], subsample=2)", "conv_inputs(v, conv(x, v, stride=2), shape(x), stride=2)" },

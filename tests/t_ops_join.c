@@ -230,7 +230,7 @@ TEST(mistakes_in_joining)
         { "split(x, [1], axis=5)", "split: axis 5 is out of range for rank 2" },
         { "roll(x, 0.5)", "roll: the shift must be an integer scalar" },
         { "roll(x, 1, axis=3)", "roll: axis 3 is out of range for rank 2" },
-        { "repeat(x, -1)", "repeat: the count must be a nonnegative integer scalar" },
+        { "repeat(x, -1)", "repeat: the counts must be nonnegative integers, a scalar or a vector" },
         { "tile(x, [-1])", "tile: the number of repeats, -1, is negative" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {

@@ -10,7 +10,7 @@
  * the file does not have. */
 static const char *const missing[] = {
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf",
-    "erfc", "exp", "exp2", "expm1", "floor", "fma", "fmax", "fmin", "fmod", "fmodf", "ldexp", "lgamma_r",
+    "erfc", "exp", "exp2", "expm1", "floor", "fma", "fmax", "fmin", "fmod", "fmodf", "hypot", "ldexp", "lgamma", "lgamma_r",
     "lgammaf_r", "log", "log10", "log1p", "log2", "nearbyint", "pow", "powf", "remainder", "rint", "sin", "sinh",
     "sqrt", "tan", "tanh", "tgamma", "trunc",
 };

@@ -254,10 +254,17 @@ struct sorted {
 
 static int parameter_named(struct parser *p, const struct mc_op *op, const char *name, size_t at)
 {
+    static const struct {
+        const char *older, *now;
+    } renamed[] = { { "image_shape", "input_shape" } };
     const char *list[24];
     for (int j = 0; j < op->sig->nparam; j++) {
         list[j] = op->sig->param[j].name;
-        if (strcmp(list[j], name) == 0) {
+        bool same = strcmp(list[j], name) == 0;
+        for (size_t i = 0; i < NELEM(renamed); i++) {
+            same |= strcmp(renamed[i].older, name) == 0 && strcmp(renamed[i].now, list[j]) == 0;
+        }
+        if (same) {
             return j;
         }
     }
@@ -265,6 +272,17 @@ static int parameter_named(struct parser *p, const struct mc_op *op, const char 
     mc_parse_fail(p, at, "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, name,
                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", op->name, op->params);
     return -1;
+}
+
+/* The attribute that takes a word: the subscripts of einsum('ij,jk', a, b). k: there is none. */
+static int parameter_of_word(const struct mc_signature *s, int k)
+{
+    for (int j = 0; j < s->nparam; j++) {
+        if (s->param[j].kind == ATTR_TEXT) {
+            return j;
+        }
+    }
+    return k;
 }
 
 /* The parameter of argument i; -1: none. */
@@ -277,6 +295,10 @@ static int parameter_of(struct parser *p, const struct mc_op *op, const struct a
         mc_parse_fail(p, a->value[i].at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam,
                       s->nparam == 1 ? "" : "s", op->name, op->params);
         return -1;
+    }
+    if (k >= 0 && s->param[k].kind == ATTR_TENSORS && a->value[i].kind == V_TEXT) {
+        k = parameter_of_word(s, k);
+        q->position -= s->param[k].kind != ATTR_TENSORS; /* the next argument is one of the tensors still */
     }
     if (k >= 0 && q->given[k] && s->param[k].kind != ATTR_TENSORS) {
         mc_parse_fail(p, a->at[i], "%s: '%s' is given twice", op->name, s->param[k].name);
@@ -323,8 +345,23 @@ static void take(struct parser *p, const struct mc_op *op, int k, const struct v
     }
 }
 
+/* x.dimshuffle(1, 2, 0): where the last parameter is a list, its elements may be arguments. */
+static void gather_list(struct parser *p, const struct mc_op *op, struct args *a)
+{
+    const int last = op->sig->nparam - 1;
+    int n = 0;
+    while (n < a->n && !a->name[n]) {
+        n++;
+    }
+    if (last >= 0 && n > last + 1 && n == a->n && op->sig->param[last].kind == ATTR_INTS) {
+        a->value[last] = mc_val_list(p, &a->value[last], n - last, a->at[last]);
+        a->n = last + 1;
+    }
+}
+
 static struct val call_op(struct parser *p, const struct mc_op *op, struct args *a, size_t at)
 {
+    gather_list(p, op, a);
     bool plain = op->arity && !op->custom && a->n == op->arity;
     for (int i = 0; plain && i < a->n; i++) {
         plain = !a->name[i] && mc_val_is_number(&a->value[i]);

@@ -27,7 +27,13 @@ static bool as_int(const struct val *v, int64_t *out)
     return false;
 }
 
-static bool as_ints(struct parser *p, const struct val *v, struct mc_attr *out)
+/* The word 'x' in an order of axes: a new axis. */
+static bool is_new_axis(const struct mc_param *param, const struct val *v)
+{
+    return v->kind == V_TEXT && v->text && strcmp(v->text, "x") == 0 && strcmp(param->name, "order") == 0;
+}
+
+static bool as_ints(struct parser *p, const struct mc_param *param, const struct val *v, struct mc_attr *out)
 {
     int n = v->kind == V_LIST ? v->n : 1;
     if (v->kind == V_ATTR && v->attr->kind != ATTR_DTYPE && v->attr->kind != ATTR_REAL && !v->attr->text) {
@@ -38,7 +44,9 @@ static bool as_ints(struct parser *p, const struct val *v, struct mc_attr *out)
     }
     out->ints = mc_arena_alloc(&p->g->arena, (size_t)(n + 1) * sizeof *out->ints);
     for (int i = 0; out->ints && i < n; i++) {
-        if (!as_int(v->kind == V_LIST ? &v->item[i] : v, &out->ints[i])) {
+        const struct val *it = v->kind == V_LIST ? &v->item[i] : v;
+        out->ints[i] = -1;
+        if (!is_new_axis(param, it) && !as_int(it, &out->ints[i])) {
             return false;
         }
     }
@@ -117,7 +125,7 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
     } else if (param->kind == ATTR_BORDER && has_pairs(v)) {
         ok = as_pairs(p, v, out);
     } else {
-        ok = as_ints(p, v, out);
+        ok = as_ints(p, param, v, out);
     }
     if (ok && !out->none &&
         (param->kind == ATTR_INT || param->kind == ATTR_BOOL || param->kind == ATTR_DTYPE)) {

@@ -89,11 +89,13 @@ static struct val name_value(struct parser *p, const struct tok *t)
     return v;
 }
 
+/* A list, or a tuple, the same in round brackets; there one value without a comma is that value. */
 static struct val parse_list(struct parser *p, const char *close)
 {
     struct val small[16], *item = small;
     size_t at = p->tok.at, cap = NELEM(small);
     int n = 0;
+    bool comma = *close == ']';
     mc_parse_next(p);
     while (!p->failed && !mc_parse_is(p, close)) {
         if ((size_t)n == cap) {
@@ -107,10 +109,14 @@ static struct val parse_list(struct parser *p, const char *close)
             cap *= 2;
         }
         item[n++] = mc_parse_expr(p);
+        comma |= mc_parse_is(p, ",");
+        if (!comma) {
+            break;
+        }
         mc_parse_separator(p, close);
     }
     mc_parse_expect(p, close);
-    return mc_val_list(p, item, n, at);
+    return n == 1 && !comma ? item[0] : mc_val_list(p, item, n, at);
 }
 
 /* Parses one entry between [ and ]: an index, a slice, ..., None. */
@@ -216,11 +222,8 @@ struct val mc_parse_primary(struct parser *p)
         v = mc_parse_number(p);
     } else if (t.kind == T_STRING) {
         v = mc_parse_string(p);
-    } else if (mc_parse_is(p, "[")) {
-        v = parse_list(p, "]");
-    } else if (mc_parse_take(p, "(")) {
-        v = mc_parse_expr(p);
-        mc_parse_expect(p, ")");
+    } else if (mc_parse_is(p, "[") || mc_parse_is(p, "(")) {
+        v = parse_list(p, mc_parse_is(p, "[") ? "]" : ")");
     } else if (t.kind == T_NAME) {
         mc_parse_next(p);
         if (mc_parse_is(p, "(")) {

@@ -3,6 +3,7 @@
  * Invariant: rows of this file have only a build function, apart from unbroadcast. The nodes that it makes
  * are what runs and what is differentiated. */
 #include "op/op.h"
+#include <math.h>
 
 /* ---- axes ---- */
 
@@ -120,6 +121,61 @@ static mc_node *build_squeeze(mc_graph *g, int nin, mc_node *const *in, const st
         }
     }
     return n == r ? in[0] : shuffle(in[0], n, order);
+}
+
+/* Axis source[i] goes to place destination[i]; the others keep their order. */
+static mc_node *build_moveaxis(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int64_t order[MC_MAX_RANK];
+    int r = in[0]->type.rank, from, to;
+    unsigned moved = 0, filled = 0;
+    if (attr[0].n != attr[1].n) {
+        return mc_node_fail(g, MC_EARG, "moveaxis: %d axes for %d places", attr[0].n, attr[1].n);
+    }
+    for (int i = 0; i < attr[0].n; i++) {
+        if (mc_axis_check("moveaxis", attr[0].ints[i], r, &from) < 0 ||
+            mc_axis_check("moveaxis", attr[1].ints[i], r, &to) < 0) {
+            return build_failed(g);
+        }
+        if (moved >> from & 1 || filled >> to & 1) {
+            return mc_node_fail(g, MC_EARG, "moveaxis: axis %d is given twice",
+                                moved >> from & 1 ? from : to);
+        }
+        moved |= 1u << from;
+        filled |= 1u << to;
+        order[to] = from;
+    }
+    for (int i = 0, k = 0; i < r; i++) {
+        if (!(filled >> i & 1)) {
+            while (moved >> k & 1) {
+                k++;
+            }
+            order[i] = k++;
+        }
+    }
+    return shuffle(in[0], r, order);
+}
+
+static mc_node *build_flip(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int axis[MC_MAX_RANK], n = 0;
+    struct mc_infer q = { .op = mc_op_named(g, "flip"), .attr = attr };
+    struct mc_str text = { 0 };
+    (void)nin;
+    if (mc_attr_axes(&q, 0, in[0]->type.rank, axis, &n) < 0) {
+        return build_failed(g);
+    }
+    mc_str_add(&text, "x[");
+    for (int i = 0, k = 0; k < n; i++) {
+        mc_str_add(&text, i == axis[k] ? "::-1, " : ":, ");
+        k += i == axis[k];
+    }
+    mc_str_add(&text, "...]");
+    mc_node *y = text.bad ? mc_node_no_memory(g)
+                          : mc_expr(g, text.s, (struct mc_bind[]){ { "x", in[0], NULL } }, 1);
+    mc_str_free(&text);
+    return y;
 }
 
 static mc_node *product_of_sizes(mc_node *x, int from, int to)
@@ -295,15 +351,44 @@ static mc_status same_elements(const mc_node *n, mc_array *const *in, mc_array *
     return mc_array_assign(out[0], in[0]);
 }
 
+/* The infinities become the largest numbers of the dtype, unless numbers are given. */
+static mc_node *build_nan_to_num(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    mc_node *x = in[0];
+    if (!mc_is_float(x->type.dtype)) {
+        return x;
+    }
+    mc_array *most = mc_array_scalar(
+        x->type.dtype, ldexp(2 - mc_dtypes[x->type.dtype].eps, x->type.dtype == MC_FLOAT64   ? 1023
+                                                               : x->type.dtype == MC_FLOAT16 ? 15
+                                                                                             : 127));
+    struct mc_bind b[] = { { "x", x, NULL },
+                           { "most", mc_node_const(g, most, false), NULL },
+                           { "v", NULL, &attr[0] },
+                           { "pos", NULL, &attr[1] },
+                           { "neg", NULL, &attr[2] } };
+    const struct mc_bind least = { "neg", mc_expr(g, "-most", b, 2), NULL };
+    b[3] = attr[1].none ? (struct mc_bind){ "pos", b[1].node, NULL } : b[3];
+    b[4] = attr[2].none ? least : b[4];
+    return mc_expr(g, "where(isnan(x), v, where(eq(x, inf), pos, where(eq(x, -inf), neg, x)))", b, NELEM(b));
+}
+
 const struct mc_op mc_ops_axes[] = {
     BUILT({ .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = MANUAL("x with its axes reversed, or in the given order") })
     BUILT({ .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = MANUAL("x with two axes exchanged") })
+    BUILT({ .name = "moveaxis", .params = "x, source:ints, destination:ints", .nout = 1, .build = build_moveaxis, .example = MANUAL("moveaxis(x, 0, -1)"),
+      .doc = MANUAL("axes moved to other places; the others keep their order") })
+    BUILT({ .name = "flip", .params = "x, axis=None:axes", .nout = 1, .build = build_flip, .doc = MANUAL("x read backwards along all axes, or those given") })
     BUILT({ .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = MANUAL("x with a new axis of size 1") })
     BUILT({ .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = MANUAL("x with n axes of size 1 added in front") })
     BUILT({ .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = MANUAL("x with n axes of size 1 added at the end") })
     BUILT({ .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = MANUAL("x with a new axis of size 1") })
     BUILT({ .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = MANUAL("x without axes of size 1") })
     BUILT({ .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = MANUAL("x with its last axes merged, so that ndim axes remain") })
+    BUILT({ .name = "nan_to_num", .params = "x, nan=0:real, posinf=None:real, neginf=None:real", .nout = 1, .build = build_nan_to_num,
+      .example = MANUAL("x = [1., nan, -inf]; nan_to_num(x, neginf=-9)"),
+      .doc = MANUAL("x with numbers in place of NaN and of the infinities, which become the largest of the dtype unless others are given") })
     BUILT({ .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = MANUAL("the number of elements along the axes") })
     BUILT({ .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = MANUAL("x; integers become float64") })
     BUILT({ .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = MANUAL("x; half types become float32, integers float64") })

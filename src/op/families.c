@@ -48,9 +48,14 @@ const struct mc_op_family mc_op_families[] = {
     { "Indexing by tensors", mc_ops_gather, .count = &mc_nops_gather, .rules =
       "Indices are integers; negative ones count from the end. An index out of range is an error, "
       "MC_EINDEX, at the latest when the function is called. Indices have no gradient." },
+    { "Along one axis", mc_ops_along, .count = &mc_nops_along, .rules =
+      "`axis` is one axis; None, where it is allowed, flattens x first. NaN is larger than every number." },
+    { "Positions", mc_ops_position, .count = &mc_nops_position, .rules =
+      "Results are int64 unless weights have another dtype. Indices and counts have no gradient; weights and choices have one." },
     { "Joining and splitting", mc_ops_join, .count = &mc_nops_join, .rules =
       "Inputs of several dtypes are promoted to one. Their sizes must agree along all axes but the one that "
       "they are joined along." },
+    { "Joining and splitting", mc_ops_pad, .count = &mc_nops_pad },
     { "Arrays from shapes", mc_ops_make, .count = &mc_nops_make, .rules =
       "A shape is a vector of integers or a list of integer scalars. Its length must be known when the "
       "graph is built." },
@@ -58,6 +63,9 @@ const struct mc_op_family mc_op_families[] = {
       "Inputs of two dtypes are promoted to one. Sizes that are summed over must agree, else the error is "
       "MC_ESHAPE. Products of floats are computed by one of the solvers in `src/heavy/gemm`, which the planner "
       "chooses." },
+    { "Products", mc_ops_einsum, .count = &mc_nops_einsum },
+    { "Fourier transforms", mc_ops_fft, .count = &mc_nops_fft, .rules =
+      "A complex number is a last axis of two. The first axis is the batch. Transforms are computed in float64 by the reference." },
     { "Convolution", mc_ops_conv, .count = &mc_nops_conv, .rules =
       "x has the axes batch, channels, then one to three spatial axes; w has filters, channels of a group, "
       "then taps. Both are promoted to one float dtype; two arrays of integers are an error. `flip=True` "

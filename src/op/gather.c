@@ -376,5 +376,8 @@ const struct mc_op mc_ops_gather[] = {
     BUILT({ .name = "fill_diagonal", .params = "x, v", .nout = 1,
       .formula = "where(eq(expand_dims(arange(size(x, 0)), 1), arange(size(x, 1))), cast(v, x.dtype), x)",
       .doc = MANUAL("the matrix x with v on its diagonal") })
+    BUILT({ .name = "fill_diagonal_offset", .params = "x, v, offset", .nout = 1,
+      .formula = "where(eq(expand_dims(arange(size(x, 0)), 1) + offset, arange(size(x, 1))), cast(v, x.dtype), x)",
+      .example = MANUAL("fill_diagonal_offset(x, 9., 1)"), .doc = MANUAL("the matrix x with v on its diagonal above the main one, or below it if offset is negative") })
 };
 const int mc_nops_gather = (int)NELEM(mc_ops_gather);

@@ -347,8 +347,19 @@ static mc_node *build_repeat(mc_graph *g, int nin, mc_node *const *in, const str
     if (mc_is_error(x)) {
         return x;
     }
+    if (in[1]->type.rank == 1 &&
+        mc_is_int(in[1]->type.dtype)) { /* a count for each element: its position so often */
+        struct mc_bind b[2] = { { "n", mc_cast_to(in[1], MC_INT64), NULL },
+                                { "size", mc_size_of(x, axis), NULL } };
+        mc_node *at = mc_expr(g,
+                              "c = cumsum(n); searchsorted(c, arange(max(concatenate([[0], c]))), "
+                              "side='right') + 0 * agreed_size(size(n, 0), size, op='repeat')",
+                              b, 2);
+        return mc_is_error(at) ? at : mc_call_op(g, "take", 2, (mc_node *[]){ x, at }, "axis=%d", axis);
+    }
     if (!whole_number(in[1]) || (mc_const_ints(in[1], &count, 1, &n) && count < 0)) {
-        return mc_node_fail(g, MC_ETYPE, "repeat: the count must be a nonnegative integer scalar");
+        return mc_node_fail(g, MC_ETYPE,
+                            "repeat: the counts must be nonnegative integers, a scalar or a vector");
     }
     return repeat_axis(x, axis, mc_cast_to(in[1], MC_INT64), true);
 }

@@ -353,10 +353,22 @@ static mc_node *build_ogrid(mc_graph *g, int nin, mc_node *const *in, const stru
     return counted(g, "ogrid", nin, in, true);
 }
 
+static mc_node *build_full(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    const mc_dtype own = !in[1]->weak                     ? in[1]->type.dtype
+                         : mc_is_float(in[1]->type.dtype) ? mc_dtype_floatX()
+                                                          : mc_dtype_promote(MC_INT64, in[1]->type.dtype);
+    mc_node *v = mc_cast_to(in[1], attr[0].none ? own : (mc_dtype)mc_attr_int(&attr[0]));
+    return mc_is_error(v) ? v : mc_call_op(g, "alloc", 2, (mc_node *[]){ v, in[0] }, NULL);
+}
+
 const struct mc_op mc_ops_make[] = {
     { .name = "alloc", .form = FORM_ALLOC, .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer,
       .size = alloc_size,
       .eval = alloc_eval, .grad = alloc_grad, .doc = MANUAL("x broadcast to this shape") },
+    BUILT({ .name = "full", .params = "shape, value, dtype=None:dtype", .nout = 1, .build = build_full, .example = MANUAL("full([2], 7.)"),
+      .doc = MANUAL("value repeated until it has this shape; of its dtype unless another is given") })
     { .name = "arange", .form = FORM_ARANGE, .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1,
       .shape_args = 7,
       .build = build_arange, .infer = arange_infer, .size = arange_size, .eval = arange_eval, .disconnected = 7,

@@ -506,10 +506,10 @@ static mc_node *build_batched(mc_graph *g, int nin, mc_node *const *in, const st
 }
 
 /* axes=2 pairs the last two axes of a with the first two of b. axes=[1, 2], axes_b=[0, 3] pairs them one
- * by one. */
-static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+ * by one. The first `batch` axes of both are paired and stay. */
+static mc_node *tensordot(mc_graph *g, const char *op, int batch, mc_node *const *in,
+                          const struct mc_attr *attr)
 {
-    (void)nin;
     mc_node *x[2];
     int64_t axis[2][MC_MAX_RANK];
     int n = attr[1].none ? (int)mc_attr_int(&attr[0]) : attr[0].n;
@@ -527,22 +527,36 @@ static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const 
         return g->error;
     }
     for (int k = 0; k < 2; k++) {
-        unsigned seen = 0;
+        unsigned seen = batch ? 1 : 0;
         for (int i = 0; i < n; i++) {
             int r = x[k]->type.rank, at;
-            int64_t given = !attr[1].none ? attr[k].ints[i] : k ? i : r - n + i;
-            if (mc_axis_check("tensordot", given, r, &at) < 0) {
+            int64_t given = !attr[1].none ? attr[k].ints[i] : k ? batch + i : r - n + i;
+            if (mc_axis_check(op, given, r, &at) < 0) {
                 return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
             }
             if (seen & 1u << at) {
-                return mc_node_fail(g, MC_EARG, "tensordot: axis %d is given twice", at);
+                return mc_node_fail(
+                    g, MC_EARG,
+                    batch && !at ? "%s: axis %d is that of the batch" : "%s: axis %d is given twice", op, at);
             }
             seen |= 1u << at;
             axis[k][i] = at;
         }
     }
-    struct side a = side_make(x[0], 0, n, axis[0]), b = side_make(x[1], 0, n, axis[1]);
-    return contract(mc_op_named(g, "tensordot"), &a, &b);
+    struct side a = side_make(x[0], batch, n, axis[0]), b = side_make(x[1], batch, n, axis[1]);
+    return contract(mc_op_named(g, op), &a, &b);
+}
+
+static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    return tensordot(g, "tensordot", 0, in, attr);
+}
+
+static mc_node *build_batched_tensordot(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    return tensordot(g, "batched_tensordot", 1, in, attr);
 }
 
 const struct mc_op mc_ops_product[] = {
@@ -562,5 +576,18 @@ const struct mc_op mc_ops_product[] = {
     BUILT({ .name = "tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_tensordot,
       .example = MANUAL("a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; tensordot(a, b, axes=1)"),
       .doc = MANUAL("sum over the last axes of a and the first of b, or over a's axes paired with b's axes_b") })
+    BUILT({ .name = "batched_tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_batched_tensordot,
+      .example = MANUAL("a = [[[1., 2]], [[3., 4]]]; b = [[1., 0], [2, -1]]; batched_tensordot(a, b, axes=1)"),
+      .doc = MANUAL("tensordot(a[i], b[i]) for each i; axes count from the batch axis, 0") })
+    BUILT({ .name = "vdot", .params = "a, b", .nout = 1, .formula = "dot(ravel(a), ravel(b))", .example = MANUAL("a = [[1., 2], [3, 4]]; b = a; vdot(a, b)"),
+      .doc = MANUAL("the sum of a * b over all elements: dot of a and b as vectors") })
+    BUILT({ .name = "inner", .params = "a, b", .nout = 1, .formula = "tensordot(a, b, axes=[-1], axes_b=[-1])",
+      .example = MANUAL("a = [[1., 2], [3, 4]]; b = [1., -1]; inner(a, b)"), .doc = MANUAL("the sum over the last axis of a and the last of b") })
+    BUILT({ .name = "outer", .params = "a, b", .nout = 1, .formula = "expand_dims(ravel(a), 1) * expand_dims(ravel(b), 0)",
+      .example = MANUAL("a = [1., 2]; b = [3., 4, 5]; outer(a, b)"), .doc = MANUAL("a[i] * b[j], of a and b as vectors") })
+    BUILT({ .name = "cross", .params = "a, b", .nout = 1,
+      .formula = "p = split(a, [1, 1, 1], axis=-1); q = split(b, [1, 1, 1], axis=-1); "
+                 "concatenate(p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], p[0] * q[1] - p[1] * q[0], axis=-1)",
+      .example = MANUAL("a = [1., 0, 0]; b = [0., 2, 0]; cross(a, b)"), .doc = MANUAL("the vector product along the last axis, which has size 3") })
 };
 const int mc_nops_product = (int)NELEM(mc_ops_product);

@@ -6,6 +6,8 @@
 static const struct { const char *op, *function; } renamed[] = {
     { "var", "variance" },      /* mc_var finds a variable by name */
     { "alloc", "full" },        /* mc_alloc allocates memory */
+    { "full", "full_of" },
+    { "shuffle", "shuffled" },  /* mc_shuffle permutes axes */
 };
 /* Words of C and C++ that cannot be names of parameters. */
 static const char *const reserved[] = {

@@ -187,6 +187,26 @@ static mc_node *build_random_uniform(mc_graph *g, int nin, mc_node *const *in, c
                                                         : draw(in[0], in[1], stream, wanted_dtype(&attr[1]));
 }
 
+/* What the formulas of rows start from: n draws of streams of their own, in the dtype of the computation. */
+static mc_node *build_units(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    mc_node *u[2];
+    const int n = (int)mc_attr_int(&attr[2]);
+    const mc_dtype d = attr[0].none ? mc_dtype_floatX() : (mc_dtype)mc_attr_int(&attr[0]);
+    (void)nin;
+    if (next_stream(in[0], &attr[1], n, &stream) < 0) {
+        return failed(g);
+    }
+    for (int i = 0; i < n; i++) {
+        u[i] = draw(in[0], in[1], stream + i, mc_is_float(d) ? work_dtype(d) : MC_FLOAT64);
+        if (mc_is_error(u[i])) {
+            return u[i];
+        }
+    }
+    return n == 1 ? u[0] : mc_node_make(g, &mc_op_tuple, n, u, NULL);
+}
+
 /* low + u (high - low), in [low, high). */
 static mc_node *build_uniform(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
@@ -239,12 +259,33 @@ static mc_node *build_bernoulli(mc_graph *g, int nin, mc_node *const *in, const 
     return mc_cast_to(mc_call_op(g, "lt", 2, pair, NULL), wanted_dtype(&attr[0]));
 }
 
+/* Without n, or with n = 1, bernoulli. */
+static mc_node *build_binomial(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    mc_node *n = nin > 3 ? in[3] : NULL;
+    double one;
+    if (!n || (mc_const_number(n, &one) && one >= 1 && one <= 1)) {
+        return build_bernoulli(g, MC_MIN(nin, 3), in, attr);
+    }
+    struct mc_bind b[] = { { "rng", in[0], NULL },
+                           { "p", in[1], NULL },
+                           { "shape", nin > 2 && in[2] ? in[2] : mc_shape_of(in[1]), NULL },
+                           { "n", n, NULL },
+                           { "stream", NULL, &attr[1] } };
+    mc_node *y = mc_expr(g,
+                         "binomial_quantile(units(rng, shape, dtype=float64, stream=stream), cast(n, "
+                         "float64), cast(p, float64))",
+                         b, NELEM(b));
+    return mc_is_error(y) ? y : mc_cast_to(y, wanted_dtype(&attr[0]));
+}
+
 /* u, scaled by the sum of the row, falls between two cumulative sums; p need not add up to one. */
 static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int64_t stream;
     mc_node *p = in[1], *size[MC_MAX_RANK];
     int r = p->type.rank;
+    const int64_t n = mc_attr_int(&attr[2]);
     mc_dtype d = attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]);
     (void)nin;
     if (r < 1 || !mc_is_float(p->type.dtype)) {
@@ -255,16 +296,33 @@ static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, cons
     }
     p = mc_cast_to(p, work_dtype(p->type.dtype));
     for (int i = 0; i < r; i++) {
-        size[i] = i < r - 1 ? mc_size_of(p, i) : mc_node_int(g, 1);
+        size[i] = i < r - 1 ? mc_size_of(p, i) : mc_node_int(g, n);
+    }
+    if (n < 0) {
+        return mc_node_fail(g, MC_EARG, "multinomial: n is not negative");
     }
     struct mc_bind b[] = { { "u", draw(in[0], mc_shape_stack(g, r, size), stream, p->type.dtype), NULL },
                            { "c", mc_call_op(g, "cumsum", 1, &p, "axis=%d", r - 1), NULL } };
     return mc_cast_to(
-        mc_expr(
-            g,
-            "eq(arange(size(c, -1)), sum(c <= u * max(c, axis=-1, keepdims=True), axis=-1, keepdims=True))",
-            b, 2),
+        mc_expr(g,
+                n == 1 ? "eq(arange(size(c, -1)), sum(c <= u * max(c, axis=-1, keepdims=True), axis=-1, "
+                         "keepdims=True))"
+                       : "v = expand_dims(c, -2); w = expand_dims(u * max(c, axis=-1, keepdims=True), -1); "
+                         "sum(eq(arange(size(c, -1)), sum(v <= w, axis=-1, keepdims=True)), axis=-2)",
+                b, 2),
         d);
+}
+
+static mc_node *build_poisson(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    struct mc_bind b[] = { { "rng", in[0], NULL },
+                           { "lam", in[1], NULL },
+                           { "shape", nin > 2 && in[2] ? in[2] : mc_shape_of(in[1]), NULL },
+                           { "stream", NULL, &attr[1] } };
+    mc_node *y = mc_expr(
+        g, "poisson_quantile(units(rng, shape, dtype=float64, stream=stream), cast(lam, float64))", b,
+        NELEM(b));
+    return mc_is_error(y) ? y : mc_cast_to(y, attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]));
 }
 
 /* argsort of n random numbers. */
@@ -280,6 +338,40 @@ static mc_node *build_permutation(mc_graph *g, int nin, mc_node *const *in, cons
     }
     mc_node *u = draw(in[0], in[1], stream, MC_FLOAT64);
     return mc_call_op(g, "argsort", 1, &u, NULL);
+}
+
+/* Positions: whole numbers below n, with weights p by their running sums; without replacement the first of an
+ * order at random, with weights that of exponential numbers divided by them. */
+static mc_node *build_choice(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    mc_node *a = in[1], *p = nin > 3 ? in[3] : NULL;
+    const bool again = mc_attr_int(&attr[0]) != 0;
+    mc_node *n = a->type.rank ? mc_size_of(a, 0) : mc_cast_to(a, MC_INT64);
+    struct mc_bind b[] = { { "rng", in[0], NULL }, { "shape", in[2], NULL },     { "p", p, NULL },
+                           { "n", n, NULL },       { "stream", NULL, &attr[1] }, { "k", NULL, NULL } };
+    if (a->type.rank == 0 && !mc_is_int(a->type.dtype)) {
+        return mc_node_fail(g, MC_ETYPE,
+                            "choice: a is a whole number or a tensor whose first axis is chosen from");
+    }
+    if (p && p->type.rank != 1) {
+        return mc_node_fail(g, MC_ESHAPE, "choice: the weights are a vector");
+    }
+    if (!again) {
+        b[5].node = mc_expr(g, "prod(shape)", b, 2);
+        b[5].node = mc_is_error(b[5].node) ? b[5].node
+                                           : mc_hold(b[5].node, mc_expr(g, "k <= n", b, NELEM(b)),
+                                                     "choice: more without replacement than there are");
+    }
+    mc_node *at = mc_expr(g,
+                          again ? (p ? "c = cumsum(cast(p, float64)); searchsorted(c, units(rng, shape, "
+                                       "dtype=float64, stream=stream) * c[-1], side='right')"
+                                     : "random_integers(rng, shape, 0, n - 1, stream=stream)")
+                          : p ? "reshape(argsort(-log1p(-units(rng, p.shape, dtype=float64, stream=stream)) "
+                                "/ cast(p, float64))[:k], shape)"
+                              : "reshape(permutation(rng, n, stream=stream)[:k], shape)",
+                          b, NELEM(b));
+    return mc_is_error(at) || a->type.rank == 0 ? at
+                                                : mc_call_op(g, "take", 2, (mc_node *[]){ a, at }, "axis=0");
 }
 
 /* low + floor(u n), n = high - low + 1: never high + 1 for n up to 2^52. */
@@ -340,10 +432,43 @@ const struct mc_op mc_ops_random[] = {
       .doc = MANUAL("normal numbers with mean avg and standard deviation std; floatX unless a dtype is given") })
     BUILT({ .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
       .doc = MANUAL("1 with probability p, else 0; floatX unless a dtype is given") })
-    BUILT({ .name = "binomial", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
-      .doc = MANUAL("binomial numbers of one trial; the same as bernoulli") })
-    BUILT({ .name = "multinomial", .params = "rng, p, " TAIL, DRAWS, .build = build_multinomial,
-      .doc = MANUAL("for each row of probabilities a row with a single 1 at a random index; int64 unless a dtype is given") })
+    BUILT({ .name = "binomial", .params = "rng, p, shape=None, n=None, " TAIL, DRAWS, .build = build_binomial,
+      .doc = MANUAL("how many of n trials of probability p succeed, 1 if n is not given; floatX unless a dtype is given") })
+    BUILT({ .name = "multinomial", .params = "rng, p, " TAIL ", n=1:int", DRAWS, .build = build_multinomial,
+      .doc = MANUAL("for each row of probabilities how often each outcome occurs in n trials; int64 unless a dtype is given") })
+    BUILT({ .name = "units", .flags = OP_RANDOM | OP_HIDDEN, .nout = 1, .params = "rng, shape, " TAIL ", n=1:int", .build = build_units,
+      .doc = MANUAL("n tensors of numbers in [0, 1), of streams of their own") })
+    BUILT({ .name = "exponential", .params = "rng, shape, scale=None, " TAIL, DRAWS,
+      .formula = "cast_to(-log1p(-units(rng, shape, dtype=dtype, stream=stream)) * default(scale, 1), dtype=dtype)",
+      .doc = MANUAL("exponential numbers of mean scale, 1 if not given") })
+    BUILT({ .name = "laplace", .params = "rng, shape, avg=None, scale=None, " TAIL, DRAWS,
+      .formula = "u = units(rng, shape, dtype=dtype, stream=stream); e = -log1p(-where(u < 0.5, 2 * u, 2 * u - 1)); "
+                 "cast_to(where(u < 0.5, -e, e) * default(scale, 1) + default(avg, 0), dtype=dtype)",
+      .doc = MANUAL("numbers of Laplace's distribution: exponential ones of either sign about avg") })
+    BUILT({ .name = "truncated_normal", .params = "rng, shape, low, high, avg=None, std=None, " TAIL, DRAWS,
+      .formula = "m = cast(default(avg, 0), float64); s = cast(default(std, 1), float64); a = (low - m) / s; b = (high - m) / s; up = a > 0; "
+                 "l = 0.5 * erfc(where(up, b, -a) * 0.70710678118654752440); h = 0.5 * erfc(where(up, a, -b) * 0.70710678118654752440); "
+                 "x = -1.4142135623730950488 * erfcinv(2 * (l + units(rng, shape, dtype=float64, stream=stream) * (h - l))); "
+                 "cast_to(clip(m + s * where(up, -x, x), cast(low, float64), cast(high, float64)), dtype=dtype)",
+      .example = MANUAL("truncated_normal(rng, shape, -1., 2.)"), .doc = MANUAL("normal numbers of those between low and high") })
+    BUILT({ .name = "poisson", .params = "rng, lam, shape=None, " TAIL, DRAWS, .build = build_poisson, .example = MANUAL("poisson(rng, [0.5, 4, 100])"),
+      .doc = MANUAL("counts of mean lam; of int64 unless a dtype is given") })
+    BUILT({ .name = "random_gamma", .params = "rng, shape, k, scale=None, " TAIL, DRAWS,
+      .formula = "cast_to(gammaincinv(cast(k, float64), units(rng, shape, dtype=float64, stream=stream)) * default(scale, 1), dtype=dtype)",
+      .example = MANUAL("random_gamma(rng, shape, 2.)"), .doc = MANUAL("numbers of the gamma distribution of order k") })
+    BUILT({ .name = "random_beta", .params = "rng, shape, a, b, " TAIL, DRAWS,
+      .formula = "u = units(rng, shape, dtype=float64, stream=stream, n=2); x = gammaincinv(cast(a, float64), u[0]); y = gammaincinv(cast(b, float64), u[1]); "
+                 "cast_to(x / (x + y), dtype=dtype)",
+      .example = MANUAL("random_beta(rng, shape, 2., 3.)"), .doc = MANUAL("numbers of the beta distribution of a and b") })
+    BUILT({ .name = "choice", .params = "rng, a, shape, p=None, replace=True:bool, stream=-1:int", DRAWS, .build = build_choice, .example = MANUAL("choice(rng, 5, [3])"),
+      .doc = MANUAL("elements of a along its first axis, or whole numbers below a, chosen at random with equal weights or p; with replace=False each once at most") })
+    BUILT({ .name = "shuffle", .params = "rng, x, stream=-1:int", DRAWS, .formula = "take(x, permutation(rng, size(x, 0), stream=stream), axis=0)",
+      .doc = MANUAL("x with the elements of its first axis in random order") })
+    BUILT({ .name = "shuffle_row_elements", .params = "rng, x, stream=-1:int", DRAWS,
+      .formula = "permute_row_elements(x, argsort(random_uniform(rng, x.shape, stream=stream, dtype=float64)))", .doc = MANUAL("x with each row in a random order of its own") })
+    BUILT({ .name = "dropout", .params = "rng, x, p=0.5:real, stream=-1:int", DRAWS,
+      .formula = "where(units(rng, x.shape, dtype=x.dtype, stream=stream) < p, 0, x / (1 - p))",
+      .doc = MANUAL("x with each element 0 with probability p, else divided by 1 - p") })
     BUILT({ .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation,
       .doc = MANUAL("the numbers 0 to n - 1 in random order") })
     BUILT({ .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,

@@ -2,6 +2,7 @@
  *
  * Invariant: the axis of a node is non-negative and never None; flattening is a separate node. */
 #include "op/op.h"
+#include <math.h>
 
 enum { CHUNK = 256 }; /* elements converted and added at a time */
 
@@ -10,52 +11,62 @@ typedef void run(union acc *a, void *px, int n); /* in place */
 
 typedef void step(void *a, void *px, int n);          /* one step of n lines */
 
-#define RUNS(cls, T)                                                                               \
-    static void sum_##cls(union acc *a, void *px, int n)                                           \
+/* Along one line, and one step of n lines: y is the result so far. */
+#define RUN(name, cls, T, next)                                                                    \
+    static void name##_##cls(union acc *a, void *px, int n)                                        \
     {                                                                                              \
-        T *x = px;                                                                                 \
+        T *x = px, y = a->cls;                                                                     \
         for (int i = 0; i < n; i++) {                                                              \
-            x[i] = a->cls += x[i];                                                                 \
+            x[i] = y = next;                                                                       \
         }                                                                                          \
+        a->cls = y;                                                                                \
     }                                                                                              \
-    static void prod_##cls(union acc *a, void *px, int n)                                          \
-    {                                                                                              \
-        T *x = px;                                                                                 \
-        for (int i = 0; i < n; i++) {                                                              \
-            x[i] = a->cls *= x[i];                                                                 \
-        }                                                                                          \
-    }                                                                                              \
-    static void sums_##cls(void *pa, void *px, int n)                                              \
+    static void name##s_##cls(void *pa, void *px, int n)                                           \
     {                                                                                              \
         T *a = pa, *x = px;                                                                        \
         for (int i = 0; i < n; i++) {                                                              \
-            x[i] = a[i] += x[i];                                                                   \
-        }                                                                                          \
-    }                                                                                              \
-    static void prods_##cls(void *pa, void *px, int n)                                             \
-    {                                                                                              \
-        T *a = pa, *x = px;                                                                        \
-        for (int i = 0; i < n; i++) {                                                              \
-            x[i] = a[i] *= x[i];                                                                   \
+            const T y = a[i];                                                                      \
+            x[i] = a[i] = next;                                                                    \
         }                                                                                          \
     }
+#define RUNS(cls, T)                                                                               \
+    RUN(sum, cls, T, y + x[i])                                                                     \
+    RUN(prod, cls, T, y *x[i])                                                                     \
+    RUN(most, cls, T, x[i] > y || x[i] != x[i] ? x[i] : y)                                         \
+    RUN(least, cls, T, x[i] < y || x[i] != x[i] ? x[i] : y)
 RUNS(f64, double)
 RUNS(f32, float)
 RUNS(i64, int64_t)
 RUNS(u64, uint64_t)
 
+enum way { SUM, PRODUCT, MOST, LEAST };
+#define WAYS(cls)                                                                                  \
+    { sum_##cls, prod_##cls, most_##cls, least_##cls },                                            \
+    {                                                                                              \
+        sums_##cls, prods_##cls, mosts_##cls, leasts_##cls                                         \
+    }
 static const struct class_row {
     mc_dtype read; /* the dtype with the layout of the class; chunks are converted to it */
-    run *run[2];   /* sum, product */
-    step *step[2];
+    run *run[4];   /* by enum way */
+    step *step[4];
 } classes[MC_NCLASS] = {
-    [CLASS_I64] = { MC_INT64, { sum_i64, prod_i64 }, { sums_i64, prods_i64 } },
-    [CLASS_U64] = { MC_UINT64, { sum_u64, prod_u64 }, { sums_u64, prods_u64 } },
-    [CLASS_F32] = { MC_FLOAT32, { sum_f32, prod_f32 }, { sums_f32, prods_f32 } },
-    [CLASS_F64] = { MC_FLOAT64, { sum_f64, prod_f64 }, { sums_f64, prods_f64 } },
+    [CLASS_I64] = { MC_INT64, WAYS(i64) },
+    [CLASS_U64] = { MC_UINT64, WAYS(u64) },
+    [CLASS_F32] = { MC_FLOAT32, WAYS(f32) },
+    [CLASS_F64] = { MC_FLOAT64, WAYS(f64) },
 };
 
-static mc_node *build(mc_graph *g, const char *name, mc_node *x, const struct mc_attr *axis)
+static enum way way_of(const struct mc_op *op)
+{
+    static const char *const names[] = { "cumsum", "cumprod", "cummax", "cummin" };
+    int way = 0;
+    while (strcmp(op->name, names[way]) != 0) {
+        way++;
+    }
+    return (enum way)way;
+}
+
+static mc_node *build(const char *name, mc_graph *g, mc_node *x, const struct mc_attr *axis)
 {
     int at = 0;
     if (axis->none && x->type.rank != 1) {
@@ -68,23 +79,22 @@ static mc_node *build(mc_graph *g, const char *name, mc_node *x, const struct mc
     return mc_node_make(g, mc_op_named(g, name), 1, &x, &a);
 }
 
-static mc_node *build_cumsum(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    return build(g, "cumsum", in[0], &attr[0]);
-}
-
-static mc_node *build_cumprod(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    return build(g, "cumprod", in[0], &attr[0]);
-}
+#define BUILD(name)                                                                                \
+    static mc_node *build_##name(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr) \
+    {                                                                                              \
+        (void)nin;                                                                                 \
+        return build(#name, g, in[0], &attr[0]);                                                   \
+    }
+BUILD(cumsum)
+BUILD(cumprod)
+BUILD(cummax)
+BUILD(cummin)
 
 static mc_status running_infer(struct mc_infer *q)
 {
     int axis;
     q->out[0] = q->in[0];
-    q->out[0].dtype = mc_sum_dtype(q->in[0].dtype);
+    q->out[0].dtype = way_of(q->op) < MOST ? mc_sum_dtype(q->in[0].dtype) : q->in[0].dtype;
     return mc_axis_check(q->op->name, mc_attr_int(&q->attr[0]), q->in[0].rank, &axis);
 }
 
@@ -93,8 +103,22 @@ struct running {
     const mc_array *x;
     mc_array *y;
     int axis;
-    bool product;
+    enum way way;
 };
+
+/* What a line begins with. */
+static void begin(const struct running *r, void *a)
+{
+    const bool most = r->way == MOST;
+    if (r->way < MOST) {
+        mc_store_i64(r->row->read, a, r->way == PRODUCT);
+    } else if (mc_is_float(r->row->read)) {
+        mc_store_f64(r->row->read, a, most ? -INFINITY : INFINITY);
+    } else {
+        const bool sign = r->row->read == MC_INT64;
+        mc_store_i64(r->row->read, a, most ? (sign ? INT64_MIN : 0) : (sign ? INT64_MAX : -1));
+    }
+}
 
 /* One line along the axis. */
 static void along(const struct running *r, const char *x, char *y)
@@ -103,11 +127,11 @@ static void along(const struct running *r, const char *x, char *y)
                   sy = r->y->strides[r->axis];
     _Alignas(16) char chunk[CHUNK * 8];
     union acc a;
-    mc_store_i64(r->row->read, &a, r->product);
+    begin(r, &a);
     for (int64_t at = 0; at < r->x->dims[r->axis]; at += CHUNK) {
         int m = (int)MC_MIN(r->x->dims[r->axis] - at, CHUNK);
         mc_convert(r->row->read, chunk, size, r->x->dtype, x + at * sx, sx, m);
-        r->row->run[r->product](&a, chunk, m);
+        r->row->run[r->way](&a, chunk, m);
         mc_convert(r->y->dtype, y + at * sy, sy, r->row->read, chunk, size, m);
     }
 }
@@ -121,12 +145,12 @@ static void across(const struct running *r, const char *x, char *y, int64_t n)
     for (int64_t from = 0; from < n; from += CHUNK) {
         int m = (int)MC_MIN(n - from, CHUNK);
         for (int i = 0; i < m; i++) {
-            mc_store_i64(r->row->read, a + i * size, r->product);
+            begin(r, a + i * size);
         }
         for (int64_t at = 0; at < r->x->dims[r->axis]; at++) {
             const char *px = x + from * sx + at * r->x->strides[r->axis];
             mc_convert(r->row->read, chunk, size, r->x->dtype, px, sx, m);
-            r->row->step[r->product](a, chunk, m);
+            r->row->step[r->way](a, chunk, m);
             mc_convert(r->y->dtype, y + from * sy + at * r->y->strides[r->axis], sy, r->row->read, chunk,
                        size, m);
         }
@@ -136,7 +160,7 @@ static void across(const struct running *r, const char *x, char *y, int64_t n)
 static mc_status running_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     struct running r = {
-        .x = in[0], .y = out[0], .axis = (int)mc_attr_int(&n->attr[0]), .product = mc_is_op(n, "cumprod")
+        .x = in[0], .y = out[0], .axis = (int)mc_attr_int(&n->attr[0]), .way = way_of(n->op)
     };
     const mc_array *x = in[0], *y = out[0];
     bool side = r.axis + 1 < x->rank;
@@ -222,25 +246,6 @@ static mc_status recurrence_eval(const mc_node *n, mc_array *const *in, mc_array
 
 /* ---- gradients ---- */
 
-/* The cumulative sum along the axis from its end. */
-static mc_node *build_from_behind(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    const int axis = (int)mc_attr_int(&attr[0]);
-    struct mc_str flip = { 0 };
-    (void)nin;
-    mc_str_add(&flip, "x[");
-    for (int i = 0; i < axis; i++) {
-        mc_str_add(&flip, ":, ");
-    }
-    mc_str_add(&flip, "::-1]");
-    mc_node *y = flip.bad ? mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error())
-                          : mc_expr(g, flip.s, (struct mc_bind[]){ { "x", in[0], NULL } }, 1);
-    y = mc_call_op(g, "cumsum", 1, &y, "axis=%d", axis);
-    y = flip.bad ? y : mc_expr(g, flip.s, (struct mc_bind[]){ { "x", y, NULL } }, 1);
-    mc_str_free(&flip);
-    return y;
-}
-
 static bool is_smooth(const mc_node *n, mc_node *const *g)
 {
     return g[0] && mc_is_float(n->in[0]->type.dtype);
@@ -265,6 +270,28 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
     return is_smooth(n, g) ? with_axis(n, "cumprod_back(x, g, axis=axis)", g[0]) : g[0];
+}
+
+/* Each result's gradient goes to the first element that it equals: where the result last changed. */
+static mc_node *extreme_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    const int axis = (int)mc_attr_int(&n->attr[0]);
+    struct mc_bind b[] = { { "x", n->in[0], NULL },       { "m", n, NULL },      { "g", g[0], NULL },
+                           { "axis", NULL, &n->attr[0] }, { "all", NULL, NULL }, { "first", NULL, NULL },
+                           { "u", NULL, NULL },           { "v", NULL, NULL } };
+    (void)wrt;
+    if (!is_smooth(n, g)) {
+        return g[0];
+    }
+    b[4].node = mc_expr(n->graph, "or_(isnan(m), True)", b, 4);
+    b[5].node = mc_part(b[4].node, axis, NULL, mc_node_int(n->graph, 1));
+    b[6].node = mc_part(n, axis, mc_node_int(n->graph, 1), NULL);
+    b[7].node = mc_part(n, axis, NULL, mc_node_int(n->graph, -1));
+    return mc_expr(
+        n->graph,
+        "p = cummax(where(join(first, neq(u, v), axis=axis), cumsum(all, axis=axis) - 1, 0), axis=axis); "
+        "put_along_axis(zeros_like(x), p, g, axis=axis, mode='add')",
+        b, NELEM(b));
 }
 
 /* The gradient of cumprod_back(x, v) = p * (v + t), with p the products of the preceding elements and
@@ -297,7 +324,8 @@ static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
 const struct mc_op mc_ops_running[] = {
     { .name = "cumsum", RUNNING, .line = LINE_SUMS, .build = build_cumsum, .grad = cumsum_grad,
       .doc = MANUAL("cumulative sum along an axis; with axis=None of flattened x") },
-    BUILT({ .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1, .build = build_from_behind,
+    BUILT({ .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1,
+      .formula = "flip(cumsum(flip(x, axis=axis), axis=axis), axis=axis)",
       .doc = MANUAL("cumulative sum along an axis from its end") })
     /* With s the elements with zeros replaced by 1, c = cumprod(s), and k the number of zeros so far,
      * cumprod(x) is c where k = 0. The derivative by an element is c / s where no other zero is counted in
@@ -312,5 +340,9 @@ const struct mc_op mc_ops_running[] = {
       .doc = MANUAL("y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from the end of the axis") },
     { .name = "cumprod", RUNNING, .line = LINE_PRODUCTS, .build = build_cumprod, .grad = cumprod_grad,
       .doc = MANUAL("cumulative product along an axis; with axis=None of flattened x") },
+    { .name = "cummax", RUNNING, .build = build_cummax, .grad = extreme_grad,
+      .doc = MANUAL("the largest of the first elements along an axis, from a NaN on NaN; None flattens") },
+    { .name = "cummin", RUNNING, .build = build_cummin, .grad = extreme_grad,
+      .doc = MANUAL("the smallest of the first elements along an axis, from a NaN on NaN; None flattens") },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

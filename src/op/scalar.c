@@ -32,6 +32,21 @@ static inline double sigmoid(double x) { return mc_ref_sigmoid(x); }
 static inline double softplus(double x) { return mc_ref_softplus(x); }
 static inline double psi(double x) { return mc_ref_psi(x); }
 static inline double tri_gamma(double x) { return mc_ref_tri_gamma(x); }
+#define BOTH_1(id)                                                                                 \
+    static inline double id(double x) { return mc_ref_##id(x); }                                   \
+    static inline float id##f(float x) { return (float)mc_ref_##id((double)x); }
+#define BOTH_2(id)                                                                                 \
+    static inline double id(double x, double y) { return mc_ref_##id(x, y); }                      \
+    static inline float id##f(float x, float y) { return (float)mc_ref_##id((double)x, (double)y); }
+#define BOTH_3(id)                                                                                 \
+    static inline double id(double x, double y, double z) { return mc_ref_##id(x, y, z); }         \
+    static inline float id##f(float x, float y, float z)                                           \
+    {                                                                                              \
+        return (float)mc_ref_##id((double)x, (double)y, (double)z);                                \
+    }
+MC_SPECIAL_1(BOTH_1)
+MC_SPECIAL_2(BOTH_2)
+MC_SPECIAL_3(BOTH_3)
 /* The position of a row in the table. */
 enum {
 #define OP(name, ...) SCALAR_##name,

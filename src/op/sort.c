@@ -2,7 +2,7 @@
  *
  * Invariant: elements are compared by keys, unsigned numbers in the order of the values. NaN is last, -0
  * equals 0, and the sort is stable. */
-#include "op/op.h"
+#include "op/lines.h"
 
 /* ---- keys ---- */
 
@@ -151,13 +151,7 @@ static uint64_t *order_words(int64_t n, uint64_t *a, uint64_t *b)
 
 /* ---- lines ---- */
 
-/* Walks all axes but one, for several arrays of one shape. */
-struct lines {
-    struct mc_walk walk;
-    int64_t dims[MC_MAX_RANK], strides[3][MC_MAX_RANK], count, step[3];
-};
-
-static bool lines_begin(struct lines *l, int axis, int n, const mc_array *const *a)
+bool mc_lines_begin(struct mc_lines *l, int axis, int n, const mc_array *const *a)
 {
     char *data[3];
     const int64_t *strides[3];
@@ -189,10 +183,10 @@ static void put(char *to, const char *from, size_t size)
 
 static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bool positions)
 {
-    struct lines l;
+    struct mc_lines l;
     int axis;
     TRY(line_axis(n, x, &axis));
-    if (!lines_begin(&l, axis, 2, (const mc_array *[]){ x, y })) {
+    if (!mc_lines_begin(&l, axis, 2, (const mc_array *[]){ x, y })) {
         return MC_OK;
     }
     size_t bytes, size = mc_dtypes[x->dtype].size;
@@ -296,10 +290,10 @@ static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *c
 {
     const mc_array *x = in[0], *p = in[1];
     size_t size = mc_dtypes[x->dtype].size;
-    struct lines l;
+    struct mc_lines l;
     int axis;
     TRY(line_axis(n, x, &axis));
-    if (!lines_begin(&l, axis, 3, (const mc_array *[]){ x, p, out[0] })) {
+    if (!mc_lines_begin(&l, axis, 3, (const mc_array *[]){ x, p, out[0] })) {
         return MC_OK;
     }
     do {

@@ -52,6 +52,7 @@ const struct mc_dialect mc_dialect_c = {
     .name = "c",
     .vectors = true,
     .prelude = prelude,
+    .builtins = "#define CALLED static __attribute__((noinline))\n",
     .exact = EXACT,
     FIELDS,
     .loop = "_Pragma(\"GCC ivdep\")\n",
@@ -68,6 +69,8 @@ const struct mc_dialect mc_dialect_standard_c = {
     .vectors = true,
     .standard = true,
     .prelude = standard,
+    .builtins = "#ifdef __GNUC__\n#define CALLED static __attribute__((noinline))\n#else\n"
+                "#define CALLED static\n#endif\n",
     .exact = exact_standard,
     FIELDS,
     .loop = "INDEPENDENT\n",

@@ -70,9 +70,17 @@ static const char prelude[] = PRELUDE_TYPES
     "  c = cs[first]; z = zs[first];\n"
     "  ONCE for (u32 i = 1; i < n; i++) merge(c, z, cs[first + i * stride], zs[first + i * stride]); }\n";
 
+/* for special functions (src/op/special.def): their own kind, and what they call */
+static const char builtins[] =
+    "#define CALLED static __device__ __noinline__\n"
+    "#define __builtin_exp exp\n#define __builtin_expm1 expm1\n#define __builtin_log log\n"
+    "#define __builtin_log1p log1p\n#define __builtin_pow pow\n#define __builtin_sin sin\n#define __builtin_cos cos\n"
+    "#define __builtin_erfc erfc\n#define __builtin_tgamma tgamma\n#define __builtin_lgamma lgamma\n";
+
 const struct mc_dialect mc_dialect_cuda = {
     .name = "cuda",
     .prelude = prelude,
+    .builtins = builtins,
     .exact = "// --fmad=false\n",
     .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16",
                    "float", "double"),
@@ -84,5 +92,5 @@ const struct mc_dialect mc_dialect_cuda = {
     .loop = "",
     .reduce_loop = "",
     .native = " acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp exp2 expm1 "
-              "fabs floor lgamma log log10 log1p log2 pow rint sin sinh sqrt tan tanh trunc ",
+              "fabs floor fmod hypot lgamma log log10 log1p log2 pow rint sin sinh sqrt tan tanh tgamma trunc ",
 };

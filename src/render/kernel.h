@@ -114,6 +114,7 @@ struct mc_dialect {
     const char *reduce_loop;           /* before a loop with a reduction; "%s" is "+:a1) reduction(max:a2" */
     /* functions that its compiler has, " exp log "; NULL: all are those of math.c */
     const char *native;
+    const char *builtins;  /* definitions for special functions, behind the prelude */
 };
 /* standard: for exported files */
 extern const struct mc_dialect mc_dialect_c, mc_dialect_standard_c, mc_dialect_cuda;

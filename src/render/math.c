@@ -1,4 +1,4 @@
-/* math.c: finds and prints the functions of math_f64.def and math_f32.def.
+/* math.c: finds and prints the functions of math_f64.def, math_f32.def and src/op/special.def.
  *
  * Invariant: a function calls only functions of rows above its own, so adding those first ends. */
 #include "render/math.h"
@@ -11,6 +11,8 @@
 /* # must be in the first macro that takes the text: a macro in between would expand names in it */
 #define PIECE(kind, id, need, ...)                                                                 \
     { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind },
+#define CALLED(kind, id, need, ...)                                                                \
+    { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind, .called = true },
 #define UNARY(kind, id, bound, reach, need, ...)                                                   \
     { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind, \
       .arity = 1, .ulp = bound, .range = reach },
@@ -19,6 +21,7 @@
       .arity = 2, .ulp = bound },
 
 const struct mc_math_row mc_math_rows[] = {
+#include "op/special.def"
 #include "render/math_f64.def"
 #include "render/math_f32.def"
 };
@@ -56,7 +59,8 @@ static void add_row(struct mc_str *out, uint64_t *have, size_t i)
         word += n + (word[n] == ' ');
     }
     /* a compiler that does not inline it would leave a call in the loop, which then is not vectorised */
-    mc_str_addf(out, "__attribute__((always_inline)) %s\n", mc_math_rows[i].text);
+    mc_str_addf(out, "%s %s\n", mc_math_rows[i].called ? "CALLED" : "__attribute__((always_inline))",
+                mc_math_rows[i].text);
 }
 
 const char *mc_math_text(const char *name, mc_dtype d)

@@ -7,13 +7,14 @@
 
 #include "base/base.h"
 
-#define MC_MATH_WORDS 2 /* of 64 rows each */
+#define MC_MATH_WORDS 3 /* of 64 rows each */
 
 struct mc_math_row {
     const char *name;  /* in C: "mcf_exp" */
     const char *needs; /* C names of the rows its text calls */
     const char *text;
     mc_dtype dtype;    /* MC_FLOAT32 or MC_FLOAT64 */
+    bool called;       /* its text has loops, and is not inlined: dialects say what CALLED is */
     int arity;         /* 0: a part of other functions, not for kernels */
     double ulp;        /* the largest error the tests allow, in units in the last place */
     /* ulp holds for |x| below this.  Beyond it the result is NaN, and the kernel reports that (kernel.h:

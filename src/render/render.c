@@ -409,6 +409,7 @@ void mc_print_prelude(struct mc_str *out, const struct mc_dialect *d, int n, str
     }
     mc_str_add(out, exact ? d->exact : "");
     mc_str_add(out, d->prelude);
+    mc_str_add(out, d->builtins);
     mc_str_add(out, mc_prelude_code);
 }
 

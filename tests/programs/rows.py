@@ -98,7 +98,7 @@ def bits(d):
 def choose(d):
     a = d.pick()
     b = d.meets(a)
-    k = d.any("where", "clip", "maximum", "minimum", "arctan2", "xlogy0", "isclose", "second", "fill", "pow")
+    k = d.any("where", "clip", "maximum", "minimum", "arctan2", "hypot", "logaddexp", "xlogy0", "isclose", "second", "fill", "pow")
     if k == "where":
         c = d.pick(lambda v: v.dt == "bool").name if d.coin(0.4) else f"({a.name} > {literal(d, a)})"
         return f"where({c}, {a.name}, {b.name if d.coin(0.6) else literal(d, a)})"

@@ -149,6 +149,7 @@ TABLE = {
     "neq":        (2, "bool", 0, np.not_equal),
     "isnan":      (1, "bool", 0, np.isnan),
     "isinf":      (1, "bool", 0, np.isinf),
+    "isfinite":   (1, "bool", 0, np.isfinite),
     "and_":       (2, "bits", 0, np.bitwise_and),
     "or_":        (2, "bits", 0, np.bitwise_or),
     "xor":        (2, "bits", 0, np.bitwise_xor),
@@ -188,13 +189,15 @@ TABLE = {
     "tri_gamma":  (1, "float", 16, tri_gamma),
     "sigmoid":    (1, "float", 6, sigmoid),
     "softplus":   (1, "float", 6, lambda a: np.maximum(a, 0) + np.log1p(np.exp(-np.abs(a)))),
+    "hypot":      (2, "float", 4, np.hypot),
+    "logaddexp":  (2, "float", 6, np.logaddexp),
     "xlogx":      (1, "float", 4, lambda a: np.where(a == 0, 0, a * np.log(np.where(a == 0, 1, a)))),
     "xlogy0":     (2, "float", 4, lambda a, b: np.where(a == 0, 0, a * np.log(np.where(a == 0, 1, b)))),
     "gpu_from_host": (1, "same", 0, lambda a: a),
     "host_from_gpu": (1, "same", 0, lambda a: a),
 }
 INTEGER = {"int_div": int_floor, "mod": int_mod, "pow": int_power, "isnan": lambda a: np.zeros(a.shape, bool),
-           "isinf": lambda a: np.zeros(a.shape, bool), "iround": lambda a: a}
+           "isinf": lambda a: np.zeros(a.shape, bool), "isfinite": lambda a: np.ones(a.shape, bool), "iround": lambda a: a}
 INTEGER.update({name: (lambda a: a) for name in ("floor", "ceil", "trunc", "round", "round_half_away")})
 WHOLE = {"add", "sub", "mul", "neg", "abs", "sqr", "maximum", "minimum", "clip", "sgn", "floor", "ceil", "trunc", "round",
          "round_half_away", "where", "gpu_from_host", "host_from_gpu"}

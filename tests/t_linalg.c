@@ -1,5 +1,5 @@
-/* t_linalg.c: linear algebra against NumPy and SciPy, by what defines each result, and by its errors; for every solver of
- * factorizations.  t_linalg_grad.c has the gradients. */
+/* t_linalg.c: linear algebra against NumPy and SciPy, by what defines each result, and by its errors; for
+ * every solver of factorizations.  t_linalg_grad.c has the gradients. */
 #include "agree.h"
 #include "op_fixture.h"
 
@@ -47,7 +47,8 @@ static mc_array *matrix(int rows, int columns, const double *x)
 static void check_value(const char *formula, const mc_array *y, int n, const double *want, const char *how)
 {
     int64_t at[MC_MAX_RANK] = { 0 };
-    if (!CHECK(y && mc_array_size(y) == n, "%s, %s: %s", formula, how, y ? "another size" : mc_last_error())) {
+    if (!CHECK(y && mc_array_size(y) == n, "%s, %s: %s", formula, how,
+               y ? "another size" : mc_last_error())) {
         return;
     }
     double most = 1e-300;
@@ -56,7 +57,8 @@ static void check_value(const char *formula, const mc_array *y, int n, const dou
     }
     for (int i = 0; i < n; i++, next_index(y->rank, y->dims, at)) {
         const double have = mc_array_get(y, at);
-        CHECK(fabs(have - want[i]) <= 2e-14 * most, "%s, %s: element %d is %.17g, not %.17g", formula, how, i, have, want[i]);
+        CHECK(fabs(have - want[i]) <= 2e-14 * most, "%s, %s: element %d is %.17g, not %.17g", formula, how, i,
+              have, want[i]);
     }
 }
 
@@ -95,7 +97,8 @@ TEST(values_of_numpy_and_scipy)
 
 /* ---- what defines a result ---- */
 
-/* Numbers that are 0 but for rounding, relative to the matrix; x: (.., m, n) random.  spd: positive definite. */
+/* Numbers that are 0 but for rounding, relative to the matrix; x: (.., m, n) random.  spd: positive
+ * definite. */
 #define UNIT "i = cast(eye(size(x, -1)), x.dtype); n = cast(size(x, -1), x.dtype); "
 #define SPD UNIT "a = matmul(x, mT(x)) / n + i; "
 static const struct identity { const char *name, *formula; bool square; } identities[] = {
@@ -164,10 +167,11 @@ static void check_identity(const struct identity *e, const mc_array *x, const ch
         agree_free(&a);
         return;
     }
-    CHECK(f && s == MC_OK, "%s by %s of %s %lld x %lld: %s %s", e->name, solver, mc_dtype_name(x->dtype), (long long)m,
-          (long long)n, mc_error(a.g), mc_last_error());
+    CHECK(f && s == MC_OK, "%s by %s of %s %lld x %lld: %s %s", e->name, solver, mc_dtype_name(x->dtype),
+          (long long)m, (long long)n, mc_error(a.g), mc_last_error());
     for (int i = 0; i < 2 && y[i]; i++) {
-        const double off = largest(y[i]), may = 16 * mc_dtypes[x->dtype].eps * (4 + sqrt((double)m * (double)n));
+        const double off = largest(y[i]),
+                     may = 16 * mc_dtypes[x->dtype].eps * (4 + sqrt((double)m * (double)n));
         CHECK(off <= may, "%s by %s of %s %lld x %lld: result %d is off by %g, more than %g", e->name, solver,
               mc_dtype_name(x->dtype), (long long)m, (long long)n, i, off, may);
         mc_array_unref(&y[i]);
@@ -231,12 +235,13 @@ TEST(every_instruction_set)
 
 /* ---- ill-conditioned matrices ---- */
 
-/* The Hilbert matrix of size 10 has the condition number 1.6e13: residuals must still be small, and the largest
- * singular values exact.  Values: mpmath, svd of the matrix in 50 digits. */
+/* The Hilbert matrix of size 10 has the condition number 1.6e13: residuals must still be small, and the
+ * largest singular values exact.  Values: mpmath, svd of the matrix in 50 digits. */
 TEST(hilbert_matrix)
 {
     static const char hilbert[] = "i = cast(arange(10), float64); h = 1 / (1 + expand_dims(i, 1) + i); ";
-    static const double sigma[] = { 1.7519196702651775, 0.34292954848350904, 0.035741816271639236, 0.0025308907686700384 };
+    static const double sigma[] = { 1.7519196702651775, 0.34292954848350904, 0.035741816271639236,
+                                    0.0025308907686700384 };
     static const struct { const char *text; double may; } rows[] = {
         { "l = cholesky(h); max(abs(dot(l, l.T) - h))", 1e-15 },
         { "b = dot(h, cast(i, float64)); x = solve(h, b); max(abs(dot(h, x) - b))", 1e-14 },
@@ -260,8 +265,8 @@ TEST(hilbert_matrix)
             struct leaf leaf = { "one", one, 0, false };
             mc_array *y = compiled(1, &leaf, text, "FAST_COMPILE");
             const double off = y ? mc_array_get(y, NULL) : NAN;
-            CHECK(off <= (row ? rows[k].may : 2e-15) || (!y && refused()), "%s by %s: off by %g %s", text, solvers[i], off,
-                  y ? "" : mc_last_error());
+            CHECK(off <= (row ? rows[k].may : 2e-15) || (!y && refused()), "%s by %s: off by %g %s", text,
+                  solvers[i], off, y ? "" : mc_last_error());
             mc_array_unref(&y);
             mc_array_unref(&one);
         }
@@ -311,8 +316,8 @@ TEST(wrong_matrices_are_named)
             mc_array *y = k ? compiled((int)NELEM(leaf), leaf, wrong[i].formula, "FAST_RUN")
                             : run((int)NELEM(leaf), leaf, wrong[i].formula);
             const char *said = strstr(mc_last_error(), wrong[i].message);
-            CHECK(!y && (said || refused()), "%s by %s: %s, not %s", wrong[i].formula, k ? solvers[k - 1] : "eval",
-                  y ? "a result" : mc_last_error(), wrong[i].message);
+            CHECK(!y && (said || refused()), "%s by %s: %s, not %s", wrong[i].formula,
+                  k ? solvers[k - 1] : "eval", y ? "a result" : mc_last_error(), wrong[i].message);
             mc_array_unref(&y);
         }
     }
@@ -336,8 +341,9 @@ TEST(singular_and_nan)
             use(solvers[k]);
             mc_array *y = compiled(2, leaf, rows[i].formula, "FAST_RUN");
             const double have = y ? mc_array_get(y, NULL) : 99;
-            CHECK(have == rows[i].want || (isnan(have) && isnan(rows[i].want)) || (!y && refused()), "%s by %s is %g, not %g %s",
-                  rows[i].formula, solvers[k], have, rows[i].want, y ? "" : mc_last_error());
+            CHECK(have == rows[i].want || (isnan(have) && isnan(rows[i].want)) || (!y && refused()),
+                  "%s by %s is %g, not %g %s", rows[i].formula, solvers[k], have, rows[i].want,
+                  y ? "" : mc_last_error());
             mc_array_unref(&y);
         }
     }
@@ -367,14 +373,15 @@ TEST(empty_matrices)
             if (!y && refused()) {
                 continue;
             }
-            CHECK(y && mc_dims_equal(y->rank, y->dims, rows[i].rank, rows[i].dims), "%s by %s: %s", rows[i].formula, solvers[k],
-                  y ? "another shape" : mc_last_error());
+            CHECK(y && mc_dims_equal(y->rank, y->dims, rows[i].rank, rows[i].dims), "%s by %s: %s",
+                  rows[i].formula, solvers[k], y ? "another shape" : mc_last_error());
             double sum = 0;
             int64_t at[MC_MAX_RANK] = { 0 };
             for (int64_t e = 0; y && e < mc_array_size(y); e++, next_index(y->rank, y->dims, at)) {
                 sum += mc_array_get(y, at);
             }
-            CHECK(fabs(sum - rows[i].sum) < 1e-12, "%s by %s: the sum is %g, not %g", rows[i].formula, solvers[k], sum, rows[i].sum);
+            CHECK(fabs(sum - rows[i].sum) < 1e-12, "%s by %s: the sum is %g, not %g", rows[i].formula,
+                  solvers[k], sum, rows[i].sum);
             mc_array_unref(&y);
         }
     }

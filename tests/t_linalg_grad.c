@@ -114,7 +114,8 @@ TEST(gradients_have_the_dtype_of_the_matrix)
         mc_graph *g = mc_graph_new();
         mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, 2, (int64_t[]){ 3, 3 });
         mc_node *d = mc_grad(mc_formula(g, of[i]), x);
-        CHECK(!mc_is_error(d) && d->type.dtype == MC_FLOAT32 && d->type.rank == 2, "grad of %s: %s", of[i], mc_error(g));
+        CHECK(!mc_is_error(d) && d->type.dtype == MC_FLOAT32 && d->type.rank == 2, "grad of %s: %s", of[i],
+              mc_error(g));
         mc_graph_free(g);
     }
 }
@@ -131,8 +132,8 @@ TEST(gradients_that_are_refused)
         mc_graph *g = mc_graph_new();
         mc_input_sized(g, "x", MC_FLOAT64, 2, (int64_t[]){ 5, 3 });
         mc_node *d = mc_formula(g, refusals[i].formula);
-        CHECK(mc_is_error(d) && mc_graph_status(g) == MC_EGRAD && strstr(mc_error(g), refusals[i].message), "%s: %s",
-              refusals[i].formula, mc_error(g));
+        CHECK(mc_is_error(d) && mc_graph_status(g) == MC_EGRAD && strstr(mc_error(g), refusals[i].message),
+              "%s: %s", refusals[i].formula, mc_error(g));
         mc_graph_free(g);
     }
 }
@@ -157,8 +158,8 @@ TEST(equal_eigenvalues)
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "y" });
         mc_array *a = mc_array_from(MC_FLOAT64, 2, (int64_t[]){ 3, 3 }, x);
         REQUIRE(f && mc_call(f, MC_IN(a), MC_OUT(&got)) == MC_OK, "%s %s", mc_error(g), mc_last_error());
-        CHECK(rows[i].finite ? fabs(got - rows[i].sum) < 1e-12 : !isfinite(got), "%s: the sum of the gradient is %.17g",
-              rows[i].cost, got);
+        CHECK(rows[i].finite ? fabs(got - rows[i].sum) < 1e-12 : !isfinite(got),
+              "%s: the sum of the gradient is %.17g", rows[i].cost, got);
         mc_array_unref(&a);
         mc_function_free(f);
         mc_graph_free(g);

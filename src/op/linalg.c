@@ -1,9 +1,11 @@
-/* linalg.c: linear algebra on stacks of matrices, the last two axes of a tensor: factorizations, systems of equations,
- * eigenvalues, singular values.
+/* linalg.c: linear algebra on stacks of matrices, the last two axes of a tensor: factorizations, systems of
+ * equations, eigenvalues, singular values.
  *
- * The nodes are factor problems (op/matrix/matrix.h); what can be written with them is a formula (formulas.def).
+ * The nodes are factor problems (op/matrix/matrix.h); what can be written with them is a formula
+ * (formulas.def).
  *
- * Invariant: the inputs of a node have its dtype, float32 or float64, and the same axes before the last two. */
+ * Invariant: the inputs of a node have its dtype, float32 or float64, and the same axes before the last
+ * two. */
 #include "op/matrix/matrix.h"
 #include "op/op.h"
 #include <math.h>
@@ -22,10 +24,12 @@ static mc_status check_matrices(const struct mc_infer *q, enum mc_factor_kind ki
     const bool any_shape = kind == FACTOR_LU || kind == FACTOR_QR || kind == FACTOR_R || kind == FACTOR_SVD ||
                            kind == FACTOR_SVDVALS;
     if (r < 2) {
-        return mc_fail(MC_ESHAPE, "%s: expected a matrix or a stack of matrices, not a tensor of rank %d", q->op->name, r);
+        return mc_fail(MC_ESHAPE, "%s: expected a matrix or a stack of matrices, not a tensor of rank %d",
+                       q->op->name, r);
     }
     if (x->dtype != MC_FLOAT32 && x->dtype != MC_FLOAT64) {
-        return mc_fail(MC_ETYPE, "%s: takes float32 and float64, not %s", q->op->name, mc_dtype_name(x->dtype));
+        return mc_fail(MC_ETYPE, "%s: takes float32 and float64, not %s", q->op->name,
+                       mc_dtype_name(x->dtype));
     }
     if (!any_shape && differ(x->dims[r - 2], x->dims[r - 1])) {
         return mc_fail(MC_ESHAPE, "%s: the matrix is not square, but %lld x %lld", q->op->name,
@@ -100,13 +104,16 @@ static mc_node *matrix_size(mc_node *n, int item, int axis)
     const int r = x->type.rank;
     const bool qr = kind == FACTOR_QR || kind == FACTOR_R, svd = kind == FACTOR_SVD || kind == FACTOR_SVDVALS;
     bool few = (kind == FACTOR_QR && item == 0 && axis == r - 1) ||
-               (qr && item == (kind == FACTOR_QR) && axis == r - 2) || (kind == FACTOR_SVD && item == 0 && axis == r - 1) ||
-               (kind == FACTOR_SVD && item == 2 && axis == r - 2) || (svd && item == (kind == FACTOR_SVD) && axis == r - 2);
+               (qr && item == (kind == FACTOR_QR) && axis == r - 2) ||
+               (kind == FACTOR_SVD && item == 0 && axis == r - 1) ||
+               (kind == FACTOR_SVD && item == 2 && axis == r - 2) ||
+               (svd && item == (kind == FACTOR_SVD) && axis == r - 2);
     if (few && (kind == FACTOR_QR || (kind == FACTOR_SVD && item != 1)) && mc_attr_int(&n->attr[0])) {
         return mc_size_of(x, kind == FACTOR_QR || item == 0 ? r - 2 : r - 1);
     }
     if (few) {
-        return mc_call_op(n->graph, "minimum", 2, (mc_node *[]){ mc_size_of(x, r - 2), mc_size_of(x, r - 1) }, NULL);
+        return mc_call_op(n->graph, "minimum", 2, (mc_node *[]){ mc_size_of(x, r - 2), mc_size_of(x, r - 1) },
+                          NULL);
     }
     return mc_size_of(n->in[n->nin > 1 && axis == r - 1], axis);
 }
@@ -224,17 +231,17 @@ static mc_node *build_qr(mc_graph *g, int nin, mc_node *const *in, const struct 
     int64_t complete = strcmp(mode, "complete") == 0;
     const struct mc_attr own = { .kind = ATTR_BOOL, .n = 1, .ints = &complete };
     (void)nin;
-    return strcmp(mode, "r") == 0                     ? build_one(g, "qr_r", in[0], NULL)
-           : complete || strcmp(mode, "reduced") == 0 ? build_one(g, "qr_factors", in[0], &own)
-                                                      : mc_node_fail(g, MC_EARG,
-                                                                     "qr: mode must be reduced, complete or r, not '%s'",
-                                                                     mode);
+    return strcmp(mode, "r") == 0 ? build_one(g, "qr_r", in[0], NULL)
+           : complete || strcmp(mode, "reduced") == 0
+               ? build_one(g, "qr_factors", in[0], &own)
+               : mc_node_fail(g, MC_EARG, "qr: mode must be reduced, complete or r, not '%s'", mode);
 }
 
 /* x with `rank` axes, by axes of size 1 in front. */
 static mc_node *with_rank(mc_node *x, int rank)
 {
-    return x->type.rank < rank ? mc_call_op(x->graph, "shape_padleft", 1, &x, "n=%d", rank - x->type.rank) : x;
+    return x->type.rank < rank ? mc_call_op(x->graph, "shape_padleft", 1, &x, "n=%d", rank - x->type.rank)
+                               : x;
 }
 
 /* x whose axes before the last two have the sizes of y's, where a size of 1 broadcasts. */
@@ -261,7 +268,8 @@ static mc_node *build_system(mc_graph *g, const char *op, mc_node *const *in, co
     mc_node *x[2] = { as_float(in[0]), as_float(in[1]) };
     const bool vector = in[1]->type.rank == 1;
     if (in[0]->type.rank < 2 || in[1]->type.rank < 1) {
-        return mc_node_fail(g, MC_ESHAPE, "%s: expected a matrix and a vector or matrix, not tensors of ranks %d and %d",
+        return mc_node_fail(g, MC_ESHAPE,
+                            "%s: expected a matrix and a vector or matrix, not tensors of ranks %d and %d",
                             op, in[0]->type.rank, in[1]->type.rank);
     }
     const mc_dtype d = mc_meet(2, x, 0);
@@ -274,18 +282,22 @@ static mc_node *build_system(mc_graph *g, const char *op, mc_node *const *in, co
         return g->error;
     }
     mc_node *y[2] = { with_batch(x[0], x[1]), with_batch(x[1], x[0]) };
-    mc_node *result = mc_is_error(y[0]) || mc_is_error(y[1]) ? g->error
-                                                             : mc_node_make(g, mc_op_named(g, op), 2, y, attr);
-    return vector && !mc_is_error(result) ? mc_expr(g, "x[..., 0]", (struct mc_bind[]){ { "x", result, NULL } }, 1)
-                                          : result;
+    mc_node *result = mc_is_error(y[0]) || mc_is_error(y[1])
+                          ? g->error
+                          : mc_node_make(g, mc_op_named(g, op), 2, y, attr);
+    return vector && !mc_is_error(result)
+               ? mc_expr(g, "x[..., 0]", (struct mc_bind[]){ { "x", result, NULL } }, 1)
+               : result;
 }
 
 static mc_node *build_triangular(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     const int64_t trans = mc_attr_int(&attr[0]);
     (void)nin;
-    return trans < 0 || trans > 1 ? mc_node_fail(g, MC_EARG, "solve_triangular: trans must be 0 or 1, not %lld", (long long)trans)
-                                  : build_system(g, "solve_triangular", in, attr);
+    return trans < 0 || trans > 1
+               ? mc_node_fail(g, MC_EARG, "solve_triangular: trans must be 0 or 1, not %lld",
+                              (long long)trans)
+               : build_system(g, "solve_triangular", in, attr);
 }
 
 static mc_node *build_solve(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -305,7 +317,8 @@ static mc_node *build_solve(mc_graph *g, int nin, mc_node *const *in, const stru
 
 /* ---- gradients ---- */
 
-/* A formula over x, b: the inputs; y, y1, y2: the results; g, g1, g2: their gradients, zeros where there is none. */
+/* A formula over x, b: the inputs; y, y1, y2: the results; g, g1, g2: their gradients, zeros where there is
+ * none. */
 static mc_node *grad_text(mc_node *n, const char *text, mc_node *const *g)
 {
     static const char *const results[] = { "y", "y1", "y2" }, *const grads[] = { "g", "g1", "g2" };
@@ -317,7 +330,8 @@ static mc_node *grad_text(mc_node *n, const char *text, mc_node *const *g)
     for (int i = 0; i < n->nout; i++) {
         mc_node *y = mc_item(n, i);
         bind[k++] = (struct mc_bind){ results[i], y, NULL };
-        bind[k++] = (struct mc_bind){ grads[i], g[i] ? g[i] : mc_call_op(n->graph, "zeros_like", 1, &y, NULL), NULL };
+        bind[k++] = (struct mc_bind){ grads[i], g[i] ? g[i] : mc_call_op(n->graph, "zeros_like", 1, &y, NULL),
+                                      NULL };
     }
     return mc_expr(n->graph, text, bind, k);
 }
@@ -330,7 +344,10 @@ static mc_node *triangular_grad(mc_node *n, int wrt, mc_node *const *g)
     mc_snprintf(solved, sizeof solved, "solve_triangular(x, g, trans=%d, lower=%s, unit_diagonal=%s)", !trans,
                 lower ? "True" : "False", unit ? "True" : "False");
     mc_snprintf(text, sizeof text, "h = %s; -%s(%s, k=%d)", solved, lower ? "tril" : "triu",
-                trans ? "matmul(y, mT(h))" : "matmul(h, mT(y))", !unit ? 0 : lower ? -1 : 1);
+                trans ? "matmul(y, mT(h))" : "matmul(h, mT(y))",
+                !unit   ? 0
+                : lower ? -1
+                        : 1);
     return grad_text(n, wrt ? solved : text, g);
 }
 
@@ -350,8 +367,8 @@ static mc_node *cholesky_grad(mc_node *n, int wrt, mc_node *const *g)
                      g);
 }
 
-/* d[i, j] = w[j] - w[i], z: i == j.  Of equal eigenvalues the vectors have no derivative: what divides by d is not
- * finite. */
+/* d[i, j] = w[j] - w[i], z: i == j.  Of equal eigenvalues the vectors have no derivative: what divides by d
+ * is not finite. */
 #define GAPS "n = arange(size(y, -1)); z = eq(expand_dims(n, 1), n); d = expand_dims(y, -2) - expand_dims(y, -1); "
 #define LOWER "tril(s + mT(s)) - tril(triu(s))"
 static mc_node *eigh_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -359,7 +376,7 @@ static mc_node *eigh_grad(mc_node *n, int wrt, mc_node *const *g)
     (void)wrt;
     return grad_text(n,
                      g[1] ? GAPS "f = where(z, 0, matmul(mT(y1), g1) / where(z, 1, d)); "
-                            "s = matmul(matmul(y1, f) + y1 * expand_dims(g, -2), mT(y1)); " LOWER
+                                 "s = matmul(matmul(y1, f) + y1 * expand_dims(g, -2), mT(y1)); " LOWER
                           : "s = matmul(y1 * expand_dims(g, -2), mT(y1)); " LOWER,
                      g);
 }
@@ -383,7 +400,8 @@ static bool is_square(const mc_node *x)
     return x->type.dims[r - 1] >= 0 && x->type.dims[r - 1] == x->type.dims[r - 2];
 }
 
-/* As with eigenvalues.  What the vectors of a matrix that is not square lack of a basis is divided by singular values. */
+/* As with eigenvalues.  What the vectors of a matrix that is not square lack of a basis is divided by
+ * singular values. */
 #define PAIRS                                                                                                  \
     "n = arange(size(y1, -1)); z = eq(expand_dims(n, 1), n); r = expand_dims(y1, -2); c = expand_dims(y1, -1); " \
     "f = where(z, 0, 1 / where(z, 1, (r - c) * (r + c))); u = matmul(mT(y), g); v = matmul(y2, mT(g2)); "        \
@@ -396,14 +414,16 @@ static mc_node *svd_grad(mc_node *n, int wrt, mc_node *const *g)
         return grad_text(n, "p = svd(x, full_matrices=False); matmul(p[0] * expand_dims(g1, -2), p[2])", g);
     }
     return whole ? mc_node_fail(n->graph, MC_EGRAD,
-                                "svd: with full_matrices=True only the singular values have a gradient, unless the matrix "
+                                "svd: with full_matrices=True only the singular values have a gradient, "
+                                "unless the matrix "
                                 "is known to be square; use full_matrices=False")
-                 : grad_text(n,
-                             is_square(n->in[0])
-                                 ? PAIRS "matmul(matmul(y, a) + y * expand_dims(g1, -2), y2)"
-                                 : PAIRS "matmul(matmul(y, a) + y * expand_dims(g1, -2) + (g - matmul(y, u)) / r, y2) + "
-                                         "matmul(y / r, g2 - matmul(mT(v), y2))",
-                             g);
+                 : grad_text(
+                       n,
+                       is_square(n->in[0]) ? PAIRS "matmul(matmul(y, a) + y * expand_dims(g1, -2), y2)"
+                                           : PAIRS
+                           "matmul(matmul(y, a) + y * expand_dims(g1, -2) + (g - matmul(y, u)) / r, y2) + "
+                           "matmul(y / r, g2 - matmul(mT(v), y2))",
+                       g);
 }
 
 /* For a matrix with more columns than rows: of Q R1 = the first columns; the others are Q^T times theirs. */
@@ -413,9 +433,10 @@ static mc_node *qr_grad(mc_node *n, int wrt, mc_node *const *g)
     const int64_t rows = n->in[0]->type.dims[r - 2], columns = n->in[0]->type.dims[r - 1];
     (void)wrt;
     if (mc_attr_int(&n->attr[0]) && !(rows >= 0 && columns >= rows)) {
-        return mc_node_fail(n->graph, MC_EGRAD,
-                            "qr: with mode='complete' there is no gradient, unless the matrix is known to have no more "
-                            "rows than columns; use mode='reduced'");
+        return mc_node_fail(
+            n->graph, MC_EGRAD,
+            "qr: with mode='complete' there is no gradient, unless the matrix is known to have no more "
+            "rows than columns; use mode='reduced'");
     }
     return grad_text(n,
                      "k = size(y, -1); r = y1[..., :k]; h = g1[..., k:]; q = g + matmul(x[..., k:], mT(h)); "
@@ -445,7 +466,8 @@ static mc_node *lu_grad(mc_node *n, int wrt, mc_node *const *g)
                             "m = tril(matmul(mT(l), tril(g, k=-1)), k=-1) + triu(matmul(triu(g), mT(u))); "
                             "h = solve_triangular(y, m, trans=1, lower=True, unit_diagonal=True); "
                             "a = mT(solve_triangular(y, mT(h))); "
-                            "p = eq(expand_dims(arange(size(y, -2)), 1), expand_dims(y1, -2)); matmul(cast(p, y.dtype), a)",
+                            "p = eq(expand_dims(arange(size(y, -2)), 1), expand_dims(y1, -2)); "
+                            "matmul(cast(p, y.dtype), a)",
                             g)
                 : NULL;
 }
@@ -453,18 +475,20 @@ static mc_node *lu_grad(mc_node *n, int wrt, mc_node *const *g)
 static mc_node *eig_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return grad_text(n,
-                     g[1] ? GAPS "w = mT(y1); e = matmul(w, g1); "
-                            "f = where(z, 0, (e - matmul(w, y1) * sum(y1 * g1, axis=-2, keepdims=True)) / where(z, 1, d)); "
-                            "i = cast(eye(size(y, -1)), y.dtype); matmul(solve(w, f + i * expand_dims(g, -1)), w)"
-                          : "w = mT(y1); matmul(solve(w, expand_dims(g, -1) * w), w)",
-                     g);
+    return grad_text(
+        n,
+        g[1] ? GAPS
+            "w = mT(y1); e = matmul(w, g1); "
+            "f = where(z, 0, (e - matmul(w, y1) * sum(y1 * g1, axis=-2, keepdims=True)) / where(z, 1, d)); "
+            "i = cast(eye(size(y, -1)), y.dtype); matmul(solve(w, f + i * expand_dims(g, -1)), w)"
+             : "w = mT(y1); solve(w, expand_dims(g, -1) * w)",
+        g);
 }
 
 static mc_node *eigvals_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return grad_text(n, "w = mT(eig(x)[1]); matmul(solve(w, expand_dims(g, -1) * w), w)", g);
+    return grad_text(n, "w = mT(eig(x)[1]); solve(w, expand_dims(g, -1) * w)", g);
 }
 
 #define NODE .infer = matrix_infer, .size = matrix_size, .eval = matrix_eval

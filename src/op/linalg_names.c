@@ -14,8 +14,8 @@ static mc_node *one(mc_graph *g, const char *text, mc_node *x)
 
 /* ---- diagonals ---- */
 
-/* The k-th diagonal of the last two axes.  Of contiguous x it is a view: x with those axes merged, in steps of one more
- * than the number of columns. */
+/* The k-th diagonal of the last two axes.  Of contiguous x it is a view: x with those axes merged, in steps
+ * of one more than the number of columns. */
 static mc_node *diagonal_of(mc_node *x, const struct mc_attr *k)
 {
     mc_graph *g = x->graph;
@@ -27,11 +27,13 @@ static mc_node *diagonal_of(mc_node *x, const struct mc_attr *k)
     size[r - 2] = one(g, "size(x, -2) * size(x, -1)", x);
     in[1] = mc_shape_stack(g, r - 1, size);
     mc_node *flat = mc_is_error(size[r - 2]) ? g->error : mc_call_op(g, "reshape", 2, in, "ndim=%d", r - 1);
-    return mc_expr(g,
-                   mc_attr_int(k) < 0
-                       ? "n = size(x, -1); m = maximum(minimum(size(x, -2) + k, n), 0); y[..., -k * n:-k * n + m * (n + 1):n + 1]"
-                       : "n = size(x, -1); m = maximum(minimum(size(x, -2), n - k), 0); y[..., k:k + m * (n + 1):n + 1]",
-                   (struct mc_bind[]){ { "x", x, NULL }, { "y", flat, NULL }, { "k", NULL, k } }, 3);
+    return mc_expr(
+        g,
+        mc_attr_int(k) < 0
+            ? "n = size(x, -1); m = maximum(minimum(size(x, -2) + k, n), 0); y[..., -k * n:-k * n + m * (n + "
+              "1):n + 1]"
+            : "n = size(x, -1); m = maximum(minimum(size(x, -2), n - k), 0); y[..., k:k + m * (n + 1):n + 1]",
+        (struct mc_bind[]){ { "x", x, NULL }, { "y", flat, NULL }, { "k", NULL, k } }, 3);
 }
 
 /* x with two axes moved to the end. */
@@ -93,7 +95,8 @@ static mc_node *build_diag(mc_graph *g, int nin, mc_node *const *in, const struc
                            "where(eq(expand_dims(i, 1) + k, i), v, cast(0, x.dtype))"
                          : "v = join(x, alloc(cast(0, x.dtype), [p])); i = arange(size(v, 0)); "
                            "where(eq(expand_dims(i, 1) + k, i), expand_dims(v, 1), cast(0, x.dtype))",
-                   (struct mc_bind[]){ { "x", in[0], NULL }, { "k", NULL, &attr[0] }, { "p", NULL, &pad } }, 3);
+                   (struct mc_bind[]){ { "x", in[0], NULL }, { "k", NULL, &attr[0] }, { "p", NULL, &pad } },
+                   3);
 }
 
 /* ---- products ---- */
@@ -106,7 +109,8 @@ static mc_node *build_matrix_power(mc_graph *g, int nin, mc_node *const *in, con
     mc_node *x = in[0], *y = NULL;
     (void)nin;
     if (r < 2) {
-        return mc_node_fail(g, MC_ESHAPE, "matrix_power: expected a matrix or a stack of matrices, not a tensor of rank %d",
+        return mc_node_fail(g, MC_ESHAPE,
+                            "matrix_power: expected a matrix or a stack of matrices, not a tensor of rank %d",
                             r);
     }
     if (x->type.dims[r - 1] >= 0 && x->type.dims[r - 2] >= 0 && x->type.dims[r - 1] != x->type.dims[r - 2]) {
@@ -131,13 +135,15 @@ static mc_node *build_matrix_power(mc_graph *g, int nin, mc_node *const *in, con
 
 enum { MOST_FACTORS = 64 };
 
-/* The product of the factors from..to in the order that cost[][] found; a size that is not known counts as 1. */
+/* The product of the factors from..to in the order that cost[][] found; a size that is not known counts as
+ * 1. */
 static mc_node *chain(mc_graph *g, mc_node *const *in, int from, int to, int (*split)[MOST_FACTORS])
 {
     if (from == to) {
         return in[from];
     }
-    mc_node *x[2] = { chain(g, in, from, split[from][to], split), chain(g, in, split[from][to] + 1, to, split) };
+    mc_node *x[2] = { chain(g, in, from, split[from][to], split),
+                      chain(g, in, split[from][to] + 1, to, split) };
     return mc_is_error(x[0]) || mc_is_error(x[1]) ? g->error : mc_call_op(g, "dot", 2, x, NULL);
 }
 
@@ -154,12 +160,14 @@ static mc_node *build_matrix_dot(mc_graph *g, int nin, mc_node *const *in, const
     for (int i = 0; i < nin; i++) {
         const struct mc_type *t = &in[i]->type;
         if (t->rank < 1 || t->rank > 2 || (t->rank == 1 && i > 0 && i < nin - 1)) {
-            return mc_node_fail(g, MC_ESHAPE,
-                                "matrix_dot: factor %d has rank %d; the factors are matrices, the first and the last may be "
-                                "vectors",
-                                i + 1, t->rank);
+            return mc_node_fail(
+                g, MC_ESHAPE,
+                "matrix_dot: factor %d has rank %d; the factors are matrices, the first and the last may be "
+                "vectors",
+                i + 1, t->rank);
         }
-        const int64_t row = t->rank == 1 && i == 0 ? 1 : t->dims[0], column = t->rank == 1 && i ? 1 : t->dims[t->rank - 1];
+        const int64_t row = t->rank == 1 && i == 0 ? 1 : t->dims[0],
+                      column = t->rank == 1 && i ? 1 : t->dims[t->rank - 1];
         size[i] = i == first || size[i] < 2 ? (double)MC_MAX(row, 1) : size[i];
         size[i + 1] = (double)MC_MAX(column, 1);
     }
@@ -247,7 +255,8 @@ static mc_node *build_matrix_norm(mc_graph *g, int nin, mc_node *const *in, cons
     mc_node *x = mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], MC_FLOAT64);
     (void)nin;
     if (x->type.rank < 2) {
-        return mc_node_fail(g, MC_ESHAPE, "matrix_norm: expected a matrix or a stack of matrices, not a tensor of rank %d",
+        return mc_node_fail(g, MC_ESHAPE,
+                            "matrix_norm: expected a matrix or a stack of matrices, not a tensor of rank %d",
                             x->type.rank);
     }
     for (size_t i = 0; i < NELEM(rows); i++) {
@@ -255,10 +264,12 @@ static mc_node *build_matrix_norm(mc_graph *g, int nin, mc_node *const *in, cons
             return one(g, rows[i].text, x);
         }
     }
-    return mc_node_fail(g, MC_EARG, "matrix_norm: ord must be fro, nuc, 1, -1, 2, -2, inf or -inf, not '%s'", attr[0].text);
+    return mc_node_fail(g, MC_EARG, "matrix_norm: ord must be fro, nuc, 1, -1, 2, -2, inf or -inf, not '%s'",
+                        attr[0].text);
 }
 
-/* The singular values below this part of the largest one count as zero: rcond, or the precision times the longer side. */
+/* The singular values below this part of the largest one count as zero: rcond, or the precision times the
+ * longer side. */
 static mc_node *cutoff(mc_graph *g, mc_node *x, const struct mc_attr *rcond)
 {
     struct mc_attr eps = { .kind = ATTR_REAL, .real = mc_dtypes[x->type.dtype].eps };
@@ -267,17 +278,20 @@ static mc_node *cutoff(mc_graph *g, mc_node *x, const struct mc_attr *rcond)
                        : mc_node_number(g, x->type.dtype, rcond->real);
 }
 
-static mc_node *with_cutoff(mc_graph *g, const char *op, const char *text, mc_node *const *in, const struct mc_attr *rcond)
+static mc_node *with_cutoff(mc_graph *g, const char *op, const char *text, mc_node *const *in,
+                            const struct mc_attr *rcond)
 {
     mc_node *x = mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], MC_FLOAT64);
     if (x->type.rank < 2) {
-        return mc_node_fail(g, MC_ESHAPE, "%s: expected a matrix or a stack of matrices, not a tensor of rank %d", op,
+        return mc_node_fail(g, MC_ESHAPE,
+                            "%s: expected a matrix or a stack of matrices, not a tensor of rank %d", op,
                             x->type.rank);
     }
     mc_node *c = cutoff(g, x, rcond);
     return mc_is_error(c)
                ? c
-               : mc_expr(g, text, (struct mc_bind[]){ { "x", x, NULL }, { "c", c, NULL }, { "b", in[1], NULL } }, 3);
+               : mc_expr(g, text,
+                         (struct mc_bind[]){ { "x", x, NULL }, { "c", c, NULL }, { "b", in[1], NULL } }, 3);
 }
 
 static mc_node *build_pinv(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -289,21 +303,23 @@ static mc_node *build_pinv(mc_graph *g, int nin, mc_node *const *in, const struc
 static mc_node *build_matrix_rank(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
-    return with_cutoff(g, "matrix_rank", "s = svdvals(x); sum(s > c * sup(s, axis=-1, keepdims=True), axis=-1)",
+    return with_cutoff(g, "matrix_rank",
+                       "s = svdvals(x); sum(s > c * sup(s, axis=-1, keepdims=True), axis=-1)",
                        (mc_node *[]){ in[0], in[0] }, &attr[0]);
 }
 
 static mc_node *build_lstsq(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
-    return with_cutoff(g, "lstsq",
-                       in[1]->type.rank == 1
-                           ? "y = lstsq_above(x, expand_dims(b, 1), c); s = svdvals(x); "
-                             "[y[..., 0], sum(sqr(expand_dims(b, 1) - matmul(x, y)), axis=-2), "
-                             "sum(s > c * sup(s, axis=-1, keepdims=True), axis=-1), s]"
-                           : "y = lstsq_above(x, b, c); s = svdvals(x); [y, sum(sqr(b - matmul(x, y)), axis=-2), "
-                             "sum(s > c * sup(s, axis=-1, keepdims=True), axis=-1), s]",
-                       in, &attr[0]);
+    return with_cutoff(
+        g, "lstsq",
+        in[1]->type.rank == 1
+            ? "y = lstsq_above(x, expand_dims(b, 1), c); s = svdvals(x); "
+              "[y[..., 0], sum(sqr(expand_dims(b, 1) - matmul(x, y)), axis=-2), "
+              "sum(s > c * sup(s, axis=-1, keepdims=True), axis=-1), s]"
+            : "y = lstsq_above(x, b, c); s = svdvals(x); [y, sum(sqr(b - matmul(x, y)), axis=-2), "
+              "sum(s > c * sup(s, axis=-1, keepdims=True), axis=-1), s]",
+        in, &attr[0]);
 }
 
 const struct mc_op mc_ops_linalg_names[] = {
@@ -320,7 +336,7 @@ const struct mc_op mc_ops_linalg_names[] = {
       .example = MANUAL("x = [[1., 1], [1, 0]]; matrix_power(x, 10)"),
       .doc = MANUAL("the product of n factors x, by squaring; n = 0: the unit matrix; n < 0: of the inverse") })
     BUILT({ .name = "matrix_dot", .params = "*xs", .nout = 1, .build = build_matrix_dot,
-      .example = MANUAL("x = [[1., 2], [3, 4]]; y = [1., 1]; matrix_dot(x, x, y)"),
+      .example = MANUAL("matrix_dot(eye(2) + 1, tri(2), arange(2))"),
       .doc = MANUAL("the product of matrices, in the order that takes the fewest multiplications by the sizes known when the "
              "graph is built; the first and the last factor may be vectors") })
     BUILT({ .name = "kron", .params = "a, b", .nout = 1, .build = build_kron,

@@ -1,5 +1,5 @@
-/* factor.c: factorizations, which are steps of the host, by solver plans on the CPU.  Other devices leave them to the
- * reference, on the host. */
+/* factor.c: factorizations, which are steps of the host, by solver plans on the CPU.  Other devices leave
+ * them to the reference, on the host. */
 #include "exec/backend.h"
 #include "exec/cpu/launch.h"
 #include "heavy/factor/factor.h"
@@ -9,7 +9,8 @@ struct factor {
     struct mc_exec exec;
     struct mc_plan *plan;
     int value[OPERANDS];        /* by operand; -1: there is no such operand */
-    int64_t copy[OPERANDS];     /* offset in the scratch of memory that stands for the value's; -1: none does */
+    /* offset in the scratch of memory that stands for the value's; -1: none does */
+    int64_t copy[OPERANDS];
 };
 
 static size_t lines(size_t bytes)
@@ -17,7 +18,8 @@ static size_t lines(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     const struct factor *x = (const struct factor *)(const void *)e;
     void *operand[MC_PLAN_OPERANDS] = { NULL };
@@ -42,7 +44,8 @@ static void release(struct mc_exec *e)
 static const struct mc_exec_ops ops = { .run = run, .free = release };
 
 /* The values of the node's results: an item that nothing reads has no memory, and gets scratch. */
-static mc_status place_results(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+static mc_status place_results(const struct mc_function *f, const struct mc_shape_plan *p,
+                               const struct mc_step *st,
                                const struct mc_factor *problem, struct factor *x, size_t *bytes)
 {
     const mc_node *n = st->node[0];

@@ -47,16 +47,20 @@ size_t mc_factor_operand(const struct mc_factor *f, int r, size_t *size)
     return is ? (size_t)((r < FACTOR_OUT ? f->in[i] : f->out[i]) * f->batch) : 0;
 }
 
-/* The matrices to time and compare with are well conditioned, so results differ by little; but orders of rows and
- * vectors may be others that are as good. */
-mc_status mc_factor_compare(const struct mc_factor *f, const struct mc_plan *plan, void *const *got, void *const *want)
+/* The matrices to time and compare with are well conditioned, so results differ by little; but orders of
+ * rows and vectors may be others that are as good. */
+mc_status mc_factor_compare(const struct mc_factor *f, const struct mc_plan *plan, void *const *got,
+                            void *const *want)
 {
     static const unsigned char unique[FACTOR_NKIND] = {   /* bit i: result i is compared */
-        [FACTOR_CHOLESKY] = 1, [FACTOR_TRIANGULAR] = 1, [FACTOR_LU] = 5,   [FACTOR_SOLVE] = 1, [FACTOR_INVERSE] = 1,
-        [FACTOR_QR] = 3,       [FACTOR_R] = 1,          [FACTOR_EIGH] = 1, [FACTOR_EIGVALSH] = 1, [FACTOR_SVD] = 2,
+        [FACTOR_CHOLESKY] = 1, [FACTOR_TRIANGULAR] = 1, [FACTOR_LU] = 5,   [FACTOR_SOLVE] = 1,
+            [FACTOR_INVERSE] = 1,
+        [FACTOR_QR] = 3,       [FACTOR_R] = 1,          [FACTOR_EIGH] = 1, [FACTOR_EIGVALSH] = 1,
+            [FACTOR_SVD] = 2,
         [FACTOR_SVDVALS] = 1,  [FACTOR_EIG] = 1,        [FACTOR_EIGVALS] = 1,
     };
-    const double eps = f->dtype == MC_FLOAT64 ? 0x1p-52 : 0x1p-23, may = eps * 64 * (double)(f->g[0] + f->g[1] + 8);
+    const double eps = f->dtype == MC_FLOAT64 ? 0x1p-52 : 0x1p-23,
+                 may = eps * 64 * (double)(f->g[0] + f->g[1] + 8);
     for (int i = 0; i < f->nout; i++) {
         size_t size;
         const int r = FACTOR_OUT + i;

@@ -7,8 +7,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct mc_factor *f = factoring(plan->problem);
     (void)threads;
-    return mc_factor_each(f, mc_factor_reference[f->dtype == MC_FLOAT64][f->kind], (const void *const *)operand,
-                          operand + FACTOR_OUT, workspace);
+    return mc_factor_each(f, mc_factor_reference[f->dtype == MC_FLOAT64][f->kind],
+                          (const void *const *)operand, operand + FACTOR_OUT, workspace);
 }
 
 static double estimate(const struct mc_problem *p)

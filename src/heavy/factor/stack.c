@@ -39,9 +39,11 @@ static void matrix(void *arg, int64_t i, int slot)
     }
 }
 
-mc_status mc_factor_stack_run(const struct mc_factor_stack *s, void *const *operand, char *workspace, int threads)
+mc_status mc_factor_stack_run(const struct mc_factor_stack *s, void *const *operand, char *workspace,
+                              int threads)
 {
-    struct running r = { .s = s, .operand = operand, .workspace = workspace, .threads = s->slots > 1 ? 1 : threads,
+    struct running r = { .s = s, .operand = operand, .workspace = workspace,
+        .threads = s->slots > 1 ? 1 : threads,
                          .lock = PTHREAD_MUTEX_INITIALIZER };
     if (s->slots > 1) {
         mc_team_tasks(matrix, &r, s->f->batch, s->slots, threads, s->seconds);

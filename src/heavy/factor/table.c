@@ -1,5 +1,5 @@
-/* table.c: the family of factorizations: its solvers, operands for timing, and the check against the reference.  A new
- * solver is a file and a row.
+/* table.c: the family of factorizations: its solvers, operands for timing, and the check against the
+ * reference.  A new solver is a file and a row.
  *
  * Invariant: the last solver takes every problem. */
 #include "heavy/factor/solver.h"
@@ -23,21 +23,22 @@ static void discard(const struct mc_problem *p, void *operand[8])
     memset(operand, 0, 8 * sizeof operand[0]);
 }
 
-/* Symmetric matrices that are positive definite, with which every kind of work succeeds.  Those that are not square have
- * the same numbers. */
+/* Symmetric matrices that are positive definite, with which every kind of work succeeds.  Those that are
+ * not square have the same numbers. */
 static void fill(const struct mc_factor *f, int r, char *at)
 {
-    const int64_t rows = f->g[0],
-                  columns = f->kind == FACTOR_TRIANGULAR || f->kind == FACTOR_SOLVE ? (r ? f->g[1] : rows)
-                            : f->in[r] && rows                                      ? f->in[r] / rows
-                                                                                    : 0;
+    const int64_t rows = f->g[0], columns = f->kind == FACTOR_TRIANGULAR || f->kind == FACTOR_SOLVE
+                                                ? (r ? f->g[1] : rows)
+                                            : f->in[r] && rows ? f->in[r] / rows
+                                                               : 0;
     for (int64_t b = 0; b < f->batch; b++) {
         for (int64_t i = 0; i < rows; i++) {
             for (int64_t j = 0; j < columns; j++) {
                 uint32_t h = (uint32_t)(MC_MIN(i, j) * 65599 + MC_MAX(i, j) + b) * 2654435761u + (uint32_t)r;
                 h = (h ^ h >> 15) * 2246822519u;
                 h ^= h >> 13;
-                const double x = (double)(int32_t)h * 0x1p-31 + (i == j && r == 0 ? (double)(rows + i % 7) : 0);
+                const double x = (double)(int32_t)h * 0x1p-31 +
+                                 (i == j && r == 0 ? (double)(rows + i % 7) : 0);
                 mc_store_f64(f->dtype, at, x);
                 at += mc_dtypes[f->dtype].size;
             }

@@ -1,5 +1,6 @@
-/* all.h: all texts of this folder for one type of element, and TABLE(s), their functions by kind.  The includer defines
- * what rows.h says; NAME(x) is x_f32 or x_f64; OWN_ROWS: it has the functions of rows.h itself. */
+/* all.h: all texts of this folder for one type of element, and TABLE(s), their functions by kind.  The
+ * includer defines what rows.h says; NAME(x) is x_f32 or x_f64; OWN_ROWS: it has the functions of rows.h
+ * itself. */
 #ifndef OWN_ROWS
 #include "op/matrix/rows.h"
 #endif

@@ -1,7 +1,7 @@
 /* cholesky.h: the Cholesky factor, by rows of its transpose.  After rows.h. */
 
-/* a (n, n), of which rows are read from the diagonal on, becomes U with U^T U = a.  Returns 1 + the row of the
- * first pivot that is 0 or negative, or 0. */
+/* a (n, n), of which rows are read from the diagonal on, becomes U with U^T U = a.  Returns 1 + the row of
+ * the first pivot that is 0 or negative, or 0. */
 TARGET static int64_t NAME(cholesky_rows)(R *a, int64_t lda, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {

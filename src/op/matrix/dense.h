@@ -74,7 +74,8 @@ TARGET static int NAME(finite)(const R *x, int64_t n)
     return sum == 0;
 }
 
-/* Does a vector count as negative?  Its first element that is at least half as large as the largest one does. */
+/* Does a vector count as negative?  Its first element that is at least half as large as the largest one
+ * does. */
 TARGET static int NAME(points_down)(const R *x, int64_t stride, int64_t n)
 {
     R most = 0;

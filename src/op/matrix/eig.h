@@ -1,5 +1,5 @@
-/* eig.h: real eigenvalues and eigenvectors of matrices that are not symmetric: reflections to a Hessenberg matrix, QR
- * iteration with double shifts to the Schur form, then substitution.  After rows.h and qr.h. */
+/* eig.h: real eigenvalues and eigenvectors of matrices that are not symmetric: reflections to a Hessenberg
+ * matrix, QR iteration with double shifts to the Schur form, then substitution.  After rows.h and qr.h. */
 
 /* a (n, n) = Q H Q^T: a becomes H, q becomes Q; work: 2 n elements */
 TARGET static void NAME(hessenberg)(R *a, R *q, int64_t n, R *work)
@@ -69,7 +69,8 @@ TARGET static void NAME(bulge)(R *h, R *q, int64_t n, int64_t k, int64_t low, in
     }
 }
 
-/* The block of rows and columns k, k + 1, whose eigenvalues are real, becomes upper triangular by a rotation. */
+/* The block of rows and columns k, k + 1, whose eigenvalues are real, becomes upper triangular by a
+ * rotation. */
 TARGET static void NAME(split_pair)(R *h, R *q, int64_t n, int64_t k)
 {
     const R a = h[k * n + k], b = h[k * n + k + 1], c = h[(k + 1) * n + k], d = h[(k + 1) * n + k + 1];
@@ -88,8 +89,8 @@ TARGET static void NAME(split_pair)(R *h, R *q, int64_t n, int64_t k)
     h[(k + 1) * n + k] = 0;
 }
 
-/* h becomes upper triangular, q is multiplied by what does it.  Returns 0; 1 + the number of an eigenvalue that did
- * not converge; or -2 - k: the eigenvalues k and k + 1 are complex. */
+/* h becomes upper triangular, q is multiplied by what does it.  Returns 0; 1 + the number of an eigenvalue
+ * that did not converge; or -2 - k: the eigenvalues k and k + 1 are complex. */
 TARGET static int64_t NAME(schur)(R *h, R *q, int64_t n, R eps)
 {
     int64_t high = n - 1;
@@ -111,7 +112,8 @@ TARGET static int64_t NAME(schur)(R *h, R *q, int64_t n, R eps)
         const R a = h[(high - 1) * n + high - 1], b = h[(high - 1) * n + high], c = h[high * n + high - 1],
                 d = h[high * n + high];
         if (low == high - 1) {
-            const R p = (a - d) / 2, most = NAME(magnitude)(p) > NAME(magnitude)(b) ? NAME(magnitude)(p) : NAME(magnitude)(b),
+            const R p = (a - d) / 2,
+                most = NAME(magnitude)(p) > NAME(magnitude)(b) ? NAME(magnitude)(p) : NAME(magnitude)(b),
                     under = p * p + b * c;
             if (under < -16 * eps * most * (most + NAME(magnitude)(c))) {
                 return -2 - low;
@@ -145,8 +147,9 @@ TARGET static int64_t NAME(schur)(R *h, R *q, int64_t n, R eps)
     return 0;
 }
 
-/* g: n, are vectors wanted?  in: a (n, n); out: w (n) ascending, v (n, n) with a vector of length 1 in each column;
- * work: 3 n n + 3 n elements.  -1: an element is not finite; -2 - k: the eigenvalues k and k + 1 are complex */
+/* g: n, are vectors wanted?  in: a (n, n); out: w (n) ascending, v (n, n) with a vector of length 1 in each
+ * column; work: 3 n n + 3 n elements.  -1: an element is not finite; -2 - k: the eigenvalues k and k + 1
+ * are complex */
 TARGET static int64_t NAME(eig)(const int64_t *g, const R *a, R *w, R *v, R *work)
 {
     const int64_t n = g[0];

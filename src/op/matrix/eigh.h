@@ -1,8 +1,8 @@
 /* eigh.h: eigenvalues and eigenvectors of symmetric matrices: reflections to a tridiagonal matrix, then the
  * implicit QL iteration.  After rows.h and qr.h. */
 
-/* a (n, n), symmetric, becomes tridiagonal: d (n) its diagonal, e[i] beside d[i] and d[i + 1]; row i of a keeps the
- * vector of reflection i from column i + 1 on, and t[i] its factor.  work: n elements */
+/* a (n, n), symmetric, becomes tridiagonal: d (n) its diagonal, e[i] beside d[i] and d[i + 1]; row i of a
+ * keeps the vector of reflection i from column i + 1 on, and t[i] its factor.  work: n elements */
 TARGET static void NAME(tridiagonal)(R *a, int64_t n, R *d, R *e, R *t, R *work)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -34,7 +34,8 @@ TARGET static void NAME(tridiagonal)(R *a, int64_t n, R *d, R *e, R *t, R *work)
     }
 }
 
-/* q (n, n) = the transpose of the product of the reflections that `tridiagonal` left in a; work: 2 n elements */
+/* q (n, n) = the transpose of the product of the reflections that `tridiagonal` left in a; work: 2 n
+ * elements */
 TARGET static void NAME(tridiagonal_q)(R *q, R *a, int64_t n, const R *t, R *work)
 {
     NAME(unit)(q, n, n, n);
@@ -124,8 +125,8 @@ TARGET static void NAME(sort_with_rows)(R *d, int64_t n, R *x, int64_t cx, R *y,
     }
 }
 
-/* g: n, are vectors wanted?  in: a, whose lower triangle is read; out: w (n) ascending, v (n, n) with a vector in
- * each column; work: 2 n n + 4 n elements */
+/* g: n, are vectors wanted?  in: a, whose lower triangle is read; out: w (n) ascending, v (n, n) with a
+ * vector in each column; work: 2 n n + 4 n elements */
 TARGET static int64_t NAME(eigh)(const int64_t *g, const R *a, R *w, R *v, R *work)
 {
     const int64_t n = g[0];

@@ -1,8 +1,10 @@
 /* lu.h: the LU factors with partial pivoting, and systems of equations.  After rows.h and triangular.h. */
 
-/* a (m, n) becomes L without its diagonal of ones, and U.  It is a part of m rows of `width` elements, which begin at
- * `rows` and are exchanged as a whole, with their numbers in `order`.  Returns the number of exchanges. */
-TARGET static int64_t NAME(lu_rows)(R *a, int64_t lda, int64_t m, int64_t n, R *rows, int64_t width, int64_t *order)
+/* a (m, n) becomes L without its diagonal of ones, and U.  It is a part of m rows of `width` elements,
+ * which begin at `rows` and are exchanged as a whole, with their numbers in `order`.  Returns the number of
+ * exchanges. */
+TARGET static int64_t NAME(lu_rows)(R *a, int64_t lda, int64_t m, int64_t n, R *rows, int64_t width,
+                                    int64_t *order)
 {
     int64_t exchanges = 0;
     for (int64_t k = 0; k < m && k < n; k++) {
@@ -30,7 +32,8 @@ TARGET static int64_t NAME(lu_rows)(R *a, int64_t lda, int64_t m, int64_t n, R *
     return exchanges;
 }
 
-/* g: m, n.  in: a (m, n); out: its factors (m, n), the order of its rows (m), 1 or -1: the sign of that order */
+/* g: m, n.  in: a (m, n); out: its factors (m, n), the order of its rows (m), 1 or -1: the sign of that
+ * order */
 TARGET static int64_t NAME(lu)(const int64_t *g, const R *a, R *f, int64_t *order, R *sign, R *work)
 {
     const int64_t m = g[0], n = g[1];
@@ -44,8 +47,8 @@ TARGET static int64_t NAME(lu)(const int64_t *g, const R *a, R *f, int64_t *orde
 }
 
 /* g: n, k, whole.  in: a (n, n), b (n, k), or with `whole` nothing: then b is the unit matrix and k is n.
- * out: x (n, k); work: n n elements, and as many as n numbers of 64 bits.  Returns 1 + the row of the first pivot
- * that is zero, or 0. */
+ * out: x (n, k); work: n n elements, and as many as n numbers of 64 bits.  Returns 1 + the row of the first
+ * pivot that is zero, or 0. */
 TARGET static int64_t NAME(solve)(const int64_t *g, const R *a, const R *b, R *x, R *work)
 {
     const int64_t n = g[0], k = g[1];

@@ -128,7 +128,8 @@ mc_status mc_factor_of(const mc_node *n, const struct mc_type *in, struct mc_fac
 
 size_t mc_factor_work(const struct mc_factor *f)
 {
-    const size_t m = (size_t)f->g[0], n = (size_t)f->g[1], most = MC_MAX(m, n), least = MC_MIN(m, n), c = (size_t)f->g[2];
+    const size_t m = (size_t)f->g[0], n = (size_t)f->g[1], most = MC_MAX(m, n), least = MC_MIN(m, n),
+                 c = (size_t)f->g[2];
     size_t count = 0;
     switch (f->kind) {
     case FACTOR_CHOLESKY: count = m * m; break;
@@ -160,12 +161,15 @@ mc_status mc_factor_failed(const struct mc_factor *f, int64_t matrix, int64_t ba
         return mc_fail(MC_ECHECK, "%s: %s has elements that are not finite", f->op, which);
     }
     if (bad < 0) {
-        return mc_fail(MC_ECHECK, "%s: %s has complex eigenvalues; there are no complex dtypes", f->op, which);
+        return mc_fail(MC_ECHECK, "%s: %s has complex eigenvalues; there are no complex dtypes", f->op,
+                       which);
     }
-    return mc_fail(MC_ECHECK, "%s: %s %s %" PRId64 " is %g", f->op, which, kinds[f->kind].bad, bad - 1, pivot);
+    return mc_fail(MC_ECHECK, "%s: %s %s %" PRId64 " is %g", f->op, which, kinds[f->kind].bad, bad - 1,
+                   pivot);
 }
 
-mc_status mc_factor_each(const struct mc_factor *f, mc_factor_run *run, const void *const *in, void *const *out,
+mc_status mc_factor_each(const struct mc_factor *f, mc_factor_run *run, const void *const *in,
+                         void *const *out,
                          void *work)
 {
     const size_t size = mc_dtypes[f->dtype].size;

@@ -1,11 +1,13 @@
 /* matrix.h: factorizations of dense matrices and systems of equations.
  *
  *   factor problem   one kind of work on each matrix of a stack, with all sizes: struct mc_factor
- *   texts            rows.h, cholesky.h, triangular.h, lu.h, qr.h, eigh.h, svd.h, eig.h: the algorithms, for any type of
+ *   texts            rows.h, cholesky.h, triangular.h, lu.h, qr.h, eigh.h, svd.h, eig.h: the algorithms,
+ *   for any type of
  *                    element.  They are the reference (matrix.c), the basis of the fast solvers
  *                    (src/heavy/factor), and a part of exported files (src/export/matrix.c)
  *
- * Invariant: operands are dense matrices in C order, and each matrix is computed independently of the others. */
+ * Invariant: operands are dense matrices in C order, and each matrix is computed independently of the
+ * others. */
 #ifndef MC_MATRIX_H
 #define MC_MATRIX_H
 
@@ -53,7 +55,8 @@ extern mc_factor_run *const mc_factor_reference[2][FACTOR_NKIND];
 /* The error for the matrix of that number: what run returned, and the pivot in work. */
 mc_status mc_factor_failed(const struct mc_factor *f, int64_t matrix, int64_t bad, const void *work);
 /* Computes all matrices of the stack, one after another. */
-mc_status mc_factor_each(const struct mc_factor *f, mc_factor_run *run, const void *const *in, void *const *out,
+mc_status mc_factor_each(const struct mc_factor *f, mc_factor_run *run, const void *const *in,
+                         void *const *out,
                          void *work);
 
 #endif

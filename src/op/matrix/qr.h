@@ -1,7 +1,7 @@
 /* qr.h: reflections, and the QR factors.  After rows.h. */
 
-/* The reflection H = 1 - t (1, v) (1, v)^T that maps (x[0], ..., x[n - 1]) to (beta, 0, ...): x becomes (beta, v),
- * t is returned.  0: H is 1. */
+/* The reflection H = 1 - t (1, v) (1, v)^T that maps (x[0], ..., x[n - 1]) to (beta, 0, ...): x becomes
+ * (beta, v), t is returned.  0: H is 1. */
 TARGET static R NAME(reflection)(R *x, int64_t stride, int64_t n)
 {
     const R rest = n > 1 ? NAME(norm)(x + stride, stride, n - 1) : 0, first = n > 0 ? x[0] : 0;
@@ -17,7 +17,8 @@ TARGET static R NAME(reflection)(R *x, int64_t stride, int64_t n)
 }
 
 /* a (m, n) = H a; v: as `reflection` left it, v[0] counts as 1; work: n elements */
-TARGET static void NAME(reflect)(R t, const R *v, int64_t stride, R *a, int64_t lda, int64_t m, int64_t n, R *work)
+TARGET static void NAME(reflect)(R t, const R *v, int64_t stride, R *a, int64_t lda, int64_t m, int64_t n,
+                                 R *work)
 {
     if (t == 0) {
         return;
@@ -56,8 +57,10 @@ TARGET static void NAME(qr_rows)(R *a, int64_t lda, int64_t m, int64_t n, R *t, 
     }
 }
 
-/* q (m, c) = the first c columns of the product of k reflections, with the vectors in a as `qr_rows` left them */
-TARGET static void NAME(q_of)(R *q, int64_t ldq, int64_t m, int64_t c, const R *a, int64_t lda, int64_t k, const R *t,
+/* q (m, c) = the first c columns of the product of k reflections, with the vectors in a as `qr_rows` left
+ * them */
+TARGET static void NAME(q_of)(R *q, int64_t ldq, int64_t m, int64_t c, const R *a, int64_t lda, int64_t k,
+                              const R *t,
                               R *work)
 {
     NAME(unit)(q, ldq, m, c);
@@ -66,7 +69,8 @@ TARGET static void NAME(q_of)(R *q, int64_t ldq, int64_t m, int64_t c, const R *
     }
 }
 
-/* g: m, n, columns of q, is q wanted?  in: a (m, n); out: q (m, c), r (c, n); work: (m + 2) max(m, n) elements */
+/* g: m, n, columns of q, is q wanted?  in: a (m, n); out: q (m, c), r (c, n); work: (m + 2) max(m, n)
+ * elements */
 TARGET static int64_t NAME(qr)(const int64_t *g, const R *a, R *q, R *r, R *work)
 {
     const int64_t m = g[0], n = g[1], c = g[2], least = m < n ? m : n, most = m > n ? m : n;

@@ -1,7 +1,7 @@
 /* rows.h: loops over rows of dense matrices, which the other texts of this folder consist of.
  *
- * The includer defines R, the type of an element; NAME(x), the name of a function for it; TARGET, an attribute
- * of functions.  The texts are part of exported files, so they are C99 that compiles as C++ too.
+ * The includer defines R, the type of an element; NAME(x), the name of a function for it; TARGET, an
+ * attribute of functions.  The texts are part of exported files, so they are C99 that compiles as C++ too.
  * src/heavy/factor/cpu/rows.h has the same functions over vectors. */
 TARGET static R NAME(dot)(const R *x, const R *y, int64_t n)
 {

@@ -1,8 +1,9 @@
-/* svd.h: singular values and vectors: reflections to a bidiagonal matrix, then the implicit QR iteration of Golub and
- * Kahan.  After rows.h, qr.h and eigh.h. */
+/* svd.h: singular values and vectors: reflections to a bidiagonal matrix, then the implicit QR iteration of
+ * Golub and Kahan.  After rows.h, qr.h and eigh.h. */
 
-/* a (m, n), m >= n, becomes upper bidiagonal: d (n), and e[i] beside d[i]; below the diagonal and right of e it keeps
- * the vectors of the reflections from the left and the right, tq and tp their factors.  work: m elements */
+/* a (m, n), m >= n, becomes upper bidiagonal: d (n), and e[i] beside d[i]; below the diagonal and right of
+ * e it keeps the vectors of the reflections from the left and the right, tq and tp their factors.  work: m
+ * elements */
 TARGET static void NAME(bidiagonal)(R *a, int64_t m, int64_t n, R *d, R *e, R *tq, R *tp, R *work)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -82,8 +83,8 @@ TARGET static void NAME(golub_kahan)(R *d, R *e, int64_t l, int64_t k, R *u, int
     d[k] = x;
 }
 
-/* The singular values of a bidiagonal matrix are left in d; the rows of u (.., m) and v (n, n), which may be NULL, are
- * rotated with them.  Returns 1 + the number of a value that did not converge, or 0. */
+/* The singular values of a bidiagonal matrix are left in d; the rows of u (.., m) and v (n, n), which may
+ * be NULL, are rotated with them.  Returns 1 + the number of a value that did not converge, or 0. */
 TARGET static int64_t NAME(implicit_qr)(R *d, R *e, int64_t n, R *u, int64_t m, R *v, R eps)
 {
     R most = 0;
@@ -119,9 +120,10 @@ TARGET static int64_t NAME(implicit_qr)(R *d, R *e, int64_t n, R *u, int64_t m, 
     return 0;
 }
 
-/* The same for m >= n: ut (c, m) has a left vector in each row, vt (n, n) a right one; both NULL: none are wanted.
- * a is lost.  spare: c m elements and n n more; row: 5 m elements */
-TARGET static int64_t NAME(svd_tall)(R *a, int64_t m, int64_t n, int64_t c, R *s, R *ut, R *vt, R *spare, R *row)
+/* The same for m >= n: ut (c, m) has a left vector in each row, vt (n, n) a right one; both NULL: none are
+ * wanted. a is lost.  spare: c m elements and n n more; row: 5 m elements */
+TARGET static int64_t NAME(svd_tall)(R *a, int64_t m, int64_t n, int64_t c, R *s, R *ut, R *vt, R *spare,
+                                     R *row)
 {
     R *e = row + m, *tq = e + m, *tp = tq + m;
     NAME(bidiagonal)(a, m, n, s, e, tq, tp, row);
@@ -136,8 +138,8 @@ TARGET static int64_t NAME(svd_tall)(R *a, int64_t m, int64_t n, int64_t c, R *s
     return bad;
 }
 
-/* g: m, n, columns of u (and rows of vh, for m < n), are vectors wanted?  in: a (m, n); out: u, s descending, vh;
- * work: see mc_factor_work.  -1: an element is not finite */
+/* g: m, n, columns of u (and rows of vh, for m < n), are vectors wanted?  in: a (m, n); out: u, s
+ * descending, vh; work: see mc_factor_work.  -1: an element is not finite */
 TARGET static int64_t NAME(svd)(const int64_t *g, const R *a, R *u, R *s, R *vh, R *work)
 {
     const int64_t m = g[0], n = g[1], c = g[2], most = m > n ? m : n, least = m > n ? n : m;
@@ -151,7 +153,8 @@ TARGET static int64_t NAME(svd)(const int64_t *g, const R *a, R *u, R *s, R *vh,
     } else {
         NAME(transposed)(copy, m, a, n, m, n);
     }
-    const int64_t bad = NAME(svd_tall)(copy, most, least, c, s, g[3] ? ut : NULL, g[3] ? vt : NULL, spare, row);
+    const int64_t bad = NAME(svd_tall)(copy, most, least, c, s, g[3] ? ut : NULL, g[3] ? vt : NULL, spare,
+                                       row);
     for (int64_t i = 0; g[3] && i < least; i++) {
         R *const left = ut + i * most, *const right = vt + i * least;
         NAME(point_up)(m >= n ? left : right, 1, m, m >= n ? right : left, n);

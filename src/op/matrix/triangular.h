@@ -1,7 +1,7 @@
 /* triangular.h: systems with a triangular matrix.  After rows.h. */
 
-/* x (n, k) = the solution of t x = b, with b in x; t is lower or upper triangular, transposed if `trans`, with
- * ones on its diagonal if `unit`.  Returns 1 + the row of the first zero on the diagonal, or 0. */
+/* x (n, k) = the solution of t x = b, with b in x; t is lower or upper triangular, transposed if `trans`,
+ * with ones on its diagonal if `unit`.  Returns 1 + the row of the first zero on the diagonal, or 0. */
 TARGET static int64_t NAME(triangular_rows)(const R *t, int64_t ldt, R *x, int64_t ldx, int64_t n, int64_t k,
                                             int trans, int lower, int unit)
 {

@@ -1,8 +1,8 @@
-/* blocked.c: factorizations by blocks of BLOCK rows and columns.  A block is factorized by the texts of op/matrix; what
- * remains is updated by matrix products (update.c), in which threads share the rows.
+/* blocked.c: factorizations by blocks of BLOCK rows and columns.  A block is factorized by the texts of
+ * op/matrix; what remains is updated by matrix products (update.c), in which threads share the rows.
  *
- *     cholesky    U^T U by rows of blocks: a block on the diagonal, the blocks beside it, the rest -= its products
- *     lu          a panel with its pivots, the rows beside it, the rest -= their product
+ *     cholesky    U^T U by rows of blocks: a block on the diagonal, the blocks beside it, the rest -= its
+ *     products lu          a panel with its pivots, the rows beside it, the rest -= their product
  *     qr          a panel of reflections as 1 - V T V^T, applied to the columns behind it
  *     triangular  block by block: minus the product with what is known, then the block on the diagonal */
 #include "heavy/factor/solver.h"
@@ -39,10 +39,12 @@ static struct view turned(struct view v)
     return (struct view){ v.at, v.col, v.row };
 }
 
-static void multiply(const struct one *o, double alpha, struct view a, struct view b, struct view c, int64_t m, int64_t n,
+static void multiply(const struct one *o, double alpha, struct view a, struct view b, struct view c,
+                     int64_t m, int64_t n,
                      int64_t k, bool above)
 {
-    const struct mc_factor_update u = { .m = m, .n = n, .k = k, .alpha = alpha, .a = a.at, .a_row = a.row, .a_col = a.col,
+    const struct mc_factor_update u = { .m = m, .n = n, .k = k, .alpha = alpha, .a = a.at, .a_row = a.row,
+        .a_col = a.col,
                                         .b = b.at, .b_row = b.row, .b_col = b.col, .c = c.at, .c_row = c.row,
                                         .above = above };
     if (m && n && k) {
@@ -72,7 +74,8 @@ static void some_columns(void *arg, int64_t task, int slot)
 static void solve_block(const struct columns *c)
 {
     const double flops = (double)c->n * (double)c->n * (double)c->k;
-    mc_team_tasks(some_columns, (void *)(uintptr_t)c, (c->k + CHUNK - 1) / CHUNK, c->o->slots, c->o->threads, flops / 8e9);
+    mc_team_tasks(some_columns, (void *)(uintptr_t)c, (c->k + CHUNK - 1) / CHUNK, c->o->slots, c->o->threads,
+                  flops / 8e9);
 }
 
 static int64_t zero_on_diagonal(const struct one *o, struct view t, int64_t n)
@@ -90,7 +93,8 @@ static void solve_blocks(const struct columns *c)
     const struct one *o = c->o;
     const bool forward = c->trans ? !c->lower : c->lower;
     if (c->k < THIN) {
-        o->level->triangular[o->f64](c->t.at, c->t.row, c->x.at, c->x.row, c->n, c->k, c->trans, c->lower, c->unit);
+        o->level->triangular[o->f64](c->t.at, c->t.row, c->x.at, c->x.row, c->n, c->k, c->trans, c->lower,
+                                     c->unit);
         return;
     }
     for (int64_t done = 0; done < c->n; done += BLOCK) {
@@ -109,7 +113,9 @@ static void solve_blocks(const struct columns *c)
 static int64_t triangular(const struct one *o, const int64_t *g, const void *const *in, void *const *out)
 {
     const int64_t n = g[0], k = g[1];
-    const struct columns c = { o, { (char *)(uintptr_t)in[0], n, 1 }, { out[0], k, 1 }, n, k, g[2] != 0, g[3] != 0, g[4] != 0 };
+    const struct columns c = {
+        o, { (char *)(uintptr_t)in[0], n, 1 }, { out[0], k, 1 }, n, k, g[2] != 0, g[3] != 0, g[4] != 0
+    };
     memcpy(out[0], in[1], (size_t)(n * k * o->size));
     const int64_t bad = c.unit ? 0 : zero_on_diagonal(o, c.t, n);
     if (!bad) {
@@ -120,7 +126,8 @@ static int64_t triangular(const struct one *o, const int64_t *g, const void *con
 
 /* ---- cholesky ---- */
 
-static int64_t cholesky(const struct one *o, const int64_t *g, const void *const *in, void *const *out, char *work)
+static int64_t cholesky(const struct one *o, const int64_t *g, const void *const *in, void *const *out,
+                        char *work)
 {
     const int64_t n = g[0], size = o->size;
     const struct view u = { work, n, 1 };
@@ -158,7 +165,8 @@ static int64_t lu(const struct one *o, struct view a, int64_t m, int64_t n, int6
         const struct view panel = part(a, k, k, o->size), beside = part(a, k, k + b, o->size);
         exchanges += o->level->lu[o->f64](panel.at, a.row, m - k, b, part(a, k, 0, o->size).at, n, order + k);
         solve_block(&(struct columns){ o, panel, beside, b, n - k - b, 0, 1, 1 });
-        multiply(o, -1, part(a, k + b, k, o->size), beside, part(a, k + b, k + b, o->size), m - k - b, n - k - b, b, false);
+        multiply(o, -1, part(a, k + b, k, o->size), beside, part(a, k + b, k + b, o->size), m - k - b,
+                 n - k - b, b, false);
     }
     return exchanges;
 }
@@ -171,7 +179,8 @@ static int64_t lu_factors(const struct one *o, const int64_t *g, const void *con
     return 0;
 }
 
-static int64_t solve(const struct one *o, const int64_t *g, const void *const *in, void *const *out, char *work)
+static int64_t solve(const struct one *o, const int64_t *g, const void *const *in, void *const *out,
+                     char *work)
 {
     const int64_t n = g[0], k = g[1], bytes = k * o->size;
     int64_t *order = (int64_t *)(void *)(work + (n * n * o->size + 15) / 16 * 16);
@@ -205,7 +214,8 @@ struct reflections {
 };
 
 /* V of the block of b reflections from k on: ones on the diagonal, zeros above. */
-static void copy_v(const struct one *o, const struct reflections *r, int64_t m, int64_t n, int64_t k, int64_t b)
+static void copy_v(const struct one *o, const struct reflections *r, int64_t m, int64_t n, int64_t k,
+                   int64_t b)
 {
     const struct view f = { r->f, n, 1 };
     for (int64_t i = 0; i < m - k; i++) {
@@ -248,7 +258,8 @@ static void make_t(const struct one *o, const struct reflections *r, int64_t row
 }
 
 /* c (rows, n) = (1 - V T V^T) c, or with T^T */
-static void apply(const struct one *o, const struct reflections *r, struct view c, int64_t rows, int64_t n, int64_t k,
+static void apply(const struct one *o, const struct reflections *r, struct view c, int64_t rows, int64_t n,
+                  int64_t k,
                   int64_t b, bool transposed)
 {
     const struct view v = { r->v, b, 1 }, w = { r->w, n, 1 }, w2 = { r->w2, n, 1 },
@@ -262,8 +273,10 @@ static void apply(const struct one *o, const struct reflections *r, struct view 
 
 static size_t reflections_bytes(const struct mc_factor *f)
 {
-    const size_t m = (size_t)f->g[0], n = (size_t)f->g[1], c = (size_t)f->g[2], most = MC_MAX(MC_MAX(m, n), c);
-    return (m * n + most + (most / BLOCK + 1) * BLOCK * BLOCK + m * BLOCK + 2 * BLOCK * MC_MAX(most, (size_t)BLOCK) + 2 * most + 64) *
+    const size_t m = (size_t)f->g[0], n = (size_t)f->g[1], c = (size_t)f->g[2],
+                 most = MC_MAX(MC_MAX(m, n), c);
+    return (m * n + most + (most / BLOCK + 1) * BLOCK * BLOCK + m * BLOCK +
+            2 * BLOCK * MC_MAX(most, (size_t)BLOCK) + 2 * most + 64) *
            mc_dtypes[f->dtype].size;
 }
 
@@ -314,14 +327,18 @@ static int64_t qr(const struct one *o, const int64_t *g, const void *const *in, 
 
 static size_t own_bytes(const struct mc_factor *f)
 {
-    const size_t bytes = f->kind == FACTOR_QR || f->kind == FACTOR_R ? reflections_bytes(f) : mc_factor_work(f);
+    const size_t bytes = f->kind == FACTOR_QR || f->kind == FACTOR_R ? reflections_bytes(f)
+                                                                     : mc_factor_work(f);
     return (bytes + 63) / 64 * 64;
 }
 
-static int64_t one(const struct mc_factor *f, const void *const *in, void *const *out, char *work, int threads, void *arg)
+static int64_t one(const struct mc_factor *f, const void *const *in, void *const *out, char *work,
+                   int threads, void *arg)
 {
-    const struct one o = { .level = arg, .dtype = f->dtype, .size = mc_dtypes[f->dtype].size, .f64 = f->dtype == MC_FLOAT64,
-                           .panels = work + own_bytes(f), .threads = threads, .slots = threads > 1 ? mc_team_size() : 1 };
+    const struct one o = { .level = arg, .dtype = f->dtype, .size = mc_dtypes[f->dtype].size,
+        .f64 = f->dtype == MC_FLOAT64,
+                           .panels = work + own_bytes(f), .threads = threads,
+                               .slots = threads > 1 ? mc_team_size() : 1 };
     int64_t bad = 0;
     switch (f->kind) {
     case FACTOR_CHOLESKY: bad = cholesky(&o, f->g, in, out, work); break;
@@ -343,7 +360,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     struct mc_factor_stack stack = ((const struct blocked *)(const void *)plan)->stack;
     stack.f = factoring(plan->problem);
-    return mc_factor_stack_run(&stack, operand, workspace, threads > 0 ? MC_MIN(threads, mc_team_size()) : mc_team_size());
+    return mc_factor_stack_run(&stack, operand, workspace,
+                               threads > 0 ? MC_MIN(threads, mc_team_size()) : mc_team_size());
 }
 
 static const char *refuse(const struct mc_problem *p)
@@ -352,7 +370,9 @@ static const char *refuse(const struct mc_problem *p)
     if (f->kind > FACTOR_R) {
         return "has no blocks for eigenvalues and singular values";
     }
-    return MC_MIN(f->g[0], f->kind == FACTOR_LU || f->kind == FACTOR_QR || f->kind == FACTOR_R ? f->g[1] : f->g[0]) < LEAST
+    return MC_MIN(f->g[0],
+                  f->kind == FACTOR_LU || f->kind == FACTOR_QR || f->kind == FACTOR_R ? f->g[1] : f->g[0]) <
+                   LEAST
                ? "takes matrices of at least 96 rows and columns"
                : NULL;
 }
@@ -375,8 +395,12 @@ static struct mc_plan *plan(const struct mc_problem *p)
     const int slots = by_matrix ? mc_team_size() : 1;
     d->base.run = run;
     d->stack = (struct mc_factor_stack){
-        .one = one, .arg = (void *)(uintptr_t)mc_factor_level(), .slots = slots, .seconds = estimate(p),
-        .bytes = (own_bytes(f) + mc_factor_update_bytes(f->dtype, by_matrix ? 1 : mc_team_size()) + 63) / 64 * 64
+        .one = one,
+        .arg = (void *)(uintptr_t)mc_factor_level(),
+        .slots = slots,
+        .seconds = estimate(p),
+        .bytes = (own_bytes(f) + mc_factor_update_bytes(f->dtype, by_matrix ? 1 : mc_team_size()) + 63) / 64 *
+                 64
     };
     d->base.workspace = d->stack.bytes * (size_t)slots;
     return &d->base;

@@ -19,7 +19,8 @@ struct direct {
     struct mc_factor_stack stack;
 };
 
-static int64_t one(const struct mc_factor *f, const void *const *in, void *const *out, char *work, int threads, void *arg)
+static int64_t one(const struct mc_factor *f, const void *const *in, void *const *out, char *work,
+                   int threads, void *arg)
 {
     const struct mc_factor_level *level = arg;
     (void)threads;
@@ -48,9 +49,11 @@ static struct mc_plan *plan(const struct mc_problem *p)
     }
     const struct mc_factor_level *level = mc_factor_level();
     d->base.run = run;
-    d->stack = (struct mc_factor_stack){ .one = one, .arg = (void *)(uintptr_t)level,
+    d->stack = (struct mc_factor_stack){ .one = one,
+                                         .arg = (void *)(uintptr_t)level,
                                          .bytes = (mc_factor_work(f) + 63) / 64 * 64,
-                                         .slots = f->batch > 1 ? mc_team_size() : 1, .seconds = estimate(p) };
+                                         .slots = f->batch > 1 ? mc_team_size() : 1,
+                                         .seconds = estimate(p) };
     d->base.workspace = d->stack.bytes * (size_t)d->stack.slots;
     return &d->base;
 }

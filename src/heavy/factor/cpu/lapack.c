@@ -1,10 +1,11 @@
-/* lapack.c: factorizations by a LAPACK, through the Fortran interface: OpenBLAS, MKL, or whatever the flag `lapack` names.
+/* lapack.c: factorizations by a LAPACK, through the Fortran interface: OpenBLAS, MKL, or whatever the flag
+ * `lapack` names.
  *
- * A matrix in C order is the transposed matrix in LAPACK's order.  Where a symmetric matrix, or the transposed problem,
- * does not answer the question, matrices are copied.
+ * A matrix in C order is the transposed matrix in LAPACK's order.  Where a symmetric matrix, or the
+ * transposed problem, does not answer the question, matrices are copied.
  *
- * Invariant: the same bits on every run, but they may depend on the number of threads.  Signs of vectors are those of
- * the other solvers. */
+ * Invariant: the same bits on every run, but they may depend on the number of threads.  Signs of vectors
+ * are those of the other solvers. */
 #include "heavy/factor/solver.h"
 #include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
@@ -31,15 +32,19 @@ static void *find(const char *name)
 /* Functions take all arguments by reference; the lengths of strings come last. */
 typedef void any_fn(void);
 enum routine { POTRF, GETRF, GETRS, TRSM, GEQRF, ORGQR, SYEVD, GESDD, NROUTINE };
-static const char *const names[NROUTINE] = { "potrf", "getrf", "getrs", "trsm", "geqrf", "orgqr", "syevd", "gesdd" };
+static const char *const names[NROUTINE] = { "potrf", "getrf", "getrs", "trsm", "geqrf", "orgqr", "syevd",
+    "gesdd" };
 /* up to two routines of each kind */
 static const struct needs {
     bool any;
     enum routine first, second;
 } needs[FACTOR_NKIND] = {
-    [FACTOR_CHOLESKY] = { true, POTRF, POTRF }, [FACTOR_TRIANGULAR] = { true, TRSM, TRSM }, [FACTOR_LU] = { true, GETRF, GETRF },
-    [FACTOR_SOLVE] = { true, GETRF, GETRS },    [FACTOR_INVERSE] = { true, GETRF, GETRS },  [FACTOR_QR] = { true, GEQRF, ORGQR },
-    [FACTOR_R] = { true, GEQRF, GEQRF },        [FACTOR_EIGH] = { true, SYEVD, SYEVD },     [FACTOR_EIGVALSH] = { true, SYEVD, SYEVD },
+    [FACTOR_CHOLESKY] = { true, POTRF, POTRF }, [FACTOR_TRIANGULAR] = { true, TRSM, TRSM },
+        [FACTOR_LU] = { true, GETRF, GETRF },
+    [FACTOR_SOLVE] = { true, GETRF, GETRS },    [FACTOR_INVERSE] = { true, GETRF, GETRS },
+         [FACTOR_QR] = { true, GEQRF, ORGQR },
+    [FACTOR_R] = { true, GEQRF, GEQRF },        [FACTOR_EIGH] = { true, SYEVD, SYEVD },
+            [FACTOR_EIGVALSH] = { true, SYEVD, SYEVD },
     [FACTOR_SVD] = { true, GESDD, GESDD },      [FACTOR_SVDVALS] = { true, GESDD, GESDD },
 };
 
@@ -55,15 +60,20 @@ static any_fn *routine(enum routine r, mc_dtype d)
 
 typedef void potrf_(const char *, const int *, void *, const int *, int *, size_t);
 typedef void getrf_(const int *, const int *, void *, const int *, int *, int *);
-typedef void getrs_(const char *, const int *, const int *, const void *, const int *, const int *, void *, const int *, int *,
+typedef void getrs_(const char *, const int *, const int *, const void *, const int *, const int *, void *,
+                    const int *, int *,
                     size_t);
-typedef void trsm_(const char *, const char *, const char *, const char *, const int *, const int *, const void *, const void *,
+typedef void trsm_(const char *, const char *, const char *, const char *, const int *, const int *,
+                   const void *, const void *,
                    const int *, void *, const int *, size_t, size_t, size_t, size_t);
 typedef void geqrf_(const int *, const int *, void *, const int *, void *, void *, const int *, int *);
-typedef void orgqr_(const int *, const int *, const int *, void *, const int *, const void *, void *, const int *, int *);
-typedef void syevd_(const char *, const char *, const int *, void *, const int *, void *, void *, const int *, int *, const int *,
+typedef void orgqr_(const int *, const int *, const int *, void *, const int *, const void *, void *,
+                    const int *, int *);
+typedef void syevd_(const char *, const char *, const int *, void *, const int *, void *, void *,
+                    const int *, int *, const int *,
                     int *, size_t, size_t);
-typedef void gesdd_(const char *, const int *, const int *, void *, const int *, void *, void *, const int *, void *, const int *,
+typedef void gesdd_(const char *, const int *, const int *, void *, const int *, void *, void *, const int *,
+                    void *, const int *,
                     void *, const int *, int *, int *, size_t);
 
 struct lapack {
@@ -97,7 +107,9 @@ static int64_t cholesky(const struct call *c, const void *a, char *l)
     if (info > 0) {
         memcpy(c->work, l + (int64_t)(info - 1) * (n + 1) * c->size, (size_t)c->size);
         const double pivot = mc_load_f64(c->f->dtype, c->work);
-        return pivot == pivot ? info : c->p->level->run[c->f64][FACTOR_CHOLESKY](c->f->g, &a, (void *const *)&l, c->work);
+        return pivot == pivot
+                   ? info
+                   : c->p->level->run[c->f64][FACTOR_CHOLESKY](c->f->g, &a, (void *const *)&l, c->work);
     }
     for (int64_t i = 0; i < n; i++) {
         memset(l + (i * n + i + 1) * c->size, 0, (size_t)((n - i - 1) * c->size));
@@ -195,7 +207,8 @@ static int64_t eigh(const struct call *c, const void *a, char *w, char *v)
     char *work = c->work + lines(bytes);
     int info = 0, *iwork = (int *)(void *)(work + lines((size_t)c->p->lwork * (size_t)c->size));
     memcpy(c->work, a, bytes);
-    ((syevd_ *)c->p->fn[0])(v ? "V" : "N", "U", &n, c->work, &n, w, work, &c->p->lwork, iwork, &c->p->liwork, &info, 1, 1);
+    ((syevd_ *)c->p->fn[0])(v ? "V" : "N", "U", &n, c->work, &n, w, work, &c->p->lwork, iwork, &c->p->liwork,
+                            &info, 1, 1);
     for (int64_t i = 0; i < n && v; i++) {
         c->p->level->point_up[c->f64](c->work + i * n * c->size, 1, n, NULL, 0);
     }
@@ -214,18 +227,23 @@ static int64_t svd(const struct call *c, const void *a, char *u, char *s, char *
     char *work = c->work + lines(bytes);
     int info = 0, *iwork = (int *)(void *)(work + lines((size_t)c->p->lwork * (size_t)c->size));
     memcpy(c->work, a, bytes);
-    ((gesdd_ *)c->p->fn[0])(!u ? "N" : MC_MAX(columns, rows) > few ? "A" : "S", &n, &m, c->work, &n, s, vh,
-                            u ? &n : &one, u, u ? &columns : &one, work, &c->p->lwork, iwork, &info, 1);
+    ((gesdd_ *)c->p->fn[0])(!u                            ? "N"
+                            : MC_MAX(columns, rows) > few ? "A"
+                                                          : "S",
+                            &n, &m, c->work, &n, s, vh, u ? &n : &one, u, u ? &columns : &one, work,
+                            &c->p->lwork, iwork, &info, 1);
     for (int64_t i = 0; i < few && u; i++) {
         c->p->level->point_up[c->f64](u + i * c->size, columns, m, vh + i * n * c->size, n);
     }
     return info > 0 ? 1 : 0;
 }
 
-static int64_t one(const struct mc_factor *f, const void *const *in, void *const *out, char *work, int threads, void *arg)
+static int64_t one(const struct mc_factor *f, const void *const *in, void *const *out, char *work,
+                   int threads, void *arg)
 {
     const struct lapack *p = arg;
-    struct call c = { .p = p, .f = f, .size = mc_dtypes[f->dtype].size, .f64 = f->dtype == MC_FLOAT64, .m = (int)f->g[0],
+    struct call c = { .p = p, .f = f, .size = mc_dtypes[f->dtype].size, .f64 = f->dtype == MC_FLOAT64,
+        .m = (int)f->g[0],
                       .n = (int)f->g[0], .c = (int)f->g[2], .k = (int)f->g[1], .work = work };
     (void)threads;
     switch (f->kind) {
@@ -318,7 +336,7 @@ static const char *refuse(const struct mc_problem *p)
 static const char *missing(const struct mc_problem *p)
 {
     const struct mc_factor *f = factoring(p);
-    return !mc_library_gemm_open(&library)              ? "finds no library"
+    return !mc_library_gemm_open(&library) ? "finds no library"
            : !routine(needs[f->kind].first, f->dtype) || !routine(needs[f->kind].second, f->dtype)
                ? "finds no such routine in the library"
                : NULL;
@@ -339,7 +357,8 @@ static double estimate(const struct mc_problem *p)
 static bool ask(struct lapack *d, const struct mc_factor *f)
 {
     const bool svd = f->kind == FACTOR_SVD || f->kind == FACTOR_SVDVALS;
-    const int m = (int)f->g[0], n = (int)(f->kind == FACTOR_EIGH || f->kind == FACTOR_EIGVALSH ? f->g[0] : f->g[1]),
+    const int m = (int)f->g[0],
+              n = (int)(f->kind == FACTOR_EIGH || f->kind == FACTOR_EIGVALSH ? f->g[0] : f->g[1]),
               few = MC_MIN(m, n), query = -1, c = (int)f->g[2], one_ = 1;
     char best[2][8] = { { 0 }, { 0 } };
     int info = 0;
@@ -351,13 +370,16 @@ static bool ask(struct lapack *d, const struct mc_factor *f)
         }
     } else if (svd) {
         const int columns = m > n ? c : few;
-        ((gesdd_ *)d->fn[0])(f->kind == FACTOR_SVDVALS ? "N" : c > few ? "A" : "S", &n, &m, best[0], &n, best[0], best[0],
-                             f->kind == FACTOR_SVD ? &n : &one_, best[0], f->kind == FACTOR_SVD ? &columns : &one_, best[1],
-                             &query, &d->liwork, &info, 1);
+        ((gesdd_ *)d->fn[0])(f->kind == FACTOR_SVDVALS ? "N"
+                             : c > few                 ? "A"
+                                                       : "S",
+                             &n, &m, best[0], &n, best[0], best[0], f->kind == FACTOR_SVD ? &n : &one_,
+                             best[0], f->kind == FACTOR_SVD ? &columns : &one_, best[1], &query, &d->liwork,
+                             &info, 1);
         d->liwork = 8 * few;
     } else if (f->kind == FACTOR_EIGH || f->kind == FACTOR_EIGVALSH) {
-        ((syevd_ *)d->fn[0])(f->kind == FACTOR_EIGH ? "V" : "N", "U", &n, best[0], &n, best[0], best[1], &query, &d->liwork,
-                             &query, &info, 1, 1);
+        ((syevd_ *)d->fn[0])(f->kind == FACTOR_EIGH ? "V" : "N", "U", &n, best[0], &n, best[0], best[1],
+                             &query, &d->liwork, &query, &info, 1, 1);
     }
     d->lwork = (int)MC_MAX(MC_MAX(mc_load_f64(f->dtype, best[0]), mc_load_f64(f->dtype, best[1])), 1) + 8;
     return info == 0;
@@ -386,7 +408,8 @@ static struct mc_plan *plan(const struct mc_problem *p)
     }
     const size_t m = (size_t)f->g[0], n = (size_t)f->g[1], wide = MC_MAX(MC_MAX(m, n), (size_t)f->g[2]),
                  size = mc_dtypes[f->dtype].size;
-    d->stack = (struct mc_factor_stack){ .one = one, .slots = 1,
+    d->stack = (struct mc_factor_stack){ .one = one,
+                                         .slots = 1,
                                          .bytes = lines(m * wide * size) + lines(m * MC_MAX(m, n) * size) +
                                                   lines((size_t)d->lwork * size) + lines(wide * size) +
                                                   lines(((size_t)d->liwork + wide) * sizeof(int)) + 512 };

@@ -1,5 +1,5 @@
-/* level.h: the texts of op/matrix for both element types at one LEVEL of vectors, as a table.  The includer names it
- * LEVEL_TABLE. */
+/* level.h: the texts of op/matrix for both element types at one LEVEL of vectors, as a table.  The includer
+ * names it LEVEL_TABLE. */
 #include "heavy/factor/solver.h"
 #include <math.h>
 #include <string.h>
@@ -49,7 +49,8 @@ FOR_ANY(f32)
 FOR_ANY(f64)
 #define BOTH(name) { any_##name##_f32, any_##name##_f64 }
 static const struct mc_factor_level table = {
-    .run = { TABLE(f32), TABLE(f64) }, .cholesky = BOTH(cholesky), .triangular = BOTH(triangular), .lu = BOTH(lu),
+    .run = { TABLE(f32), TABLE(f64) }, .cholesky = BOTH(cholesky), .triangular = BOTH(triangular),
+        .lu = BOTH(lu),
     .qr = BOTH(qr), .transposed = BOTH(transposed), .point_up = BOTH(point_up),
 };
 const struct mc_factor_level *const LEVEL_TABLE = &table;

@@ -1,5 +1,5 @@
-/* rows.h: the functions of op/matrix/rows.h over vectors (heavy/portable/vectors.h).  The last elements of a row, fewer
- * than a vector has, are loaded and stored by masks. */
+/* rows.h: the functions of op/matrix/rows.h over vectors (heavy/portable/vectors.h).  The last elements of
+ * a row, fewer than a vector has, are loaded and stored by masks. */
 #define WIDE_STEP NAME(WIDTH)
 
 FORCE_INLINE NAME(v) NAME(times)(NAME(v) a, NAME(v) b) { return NAME(madd)(a, b, NAME(zero)()); }
@@ -44,7 +44,8 @@ TARGET static void NAME(add_row)(R *y, R a, const R *x, int64_t n)
 
 TARGET static void NAME(add_rows)(R *y, const R *a, const R *x, int64_t ldx, int64_t n)
 {
-    const NAME(v) a0 = NAME(splat)(a[0]), a1 = NAME(splat)(a[1]), a2 = NAME(splat)(a[2]), a3 = NAME(splat)(a[3]);
+    const NAME(v) a0 = NAME(splat)(a[0]), a1 = NAME(splat)(a[1]), a2 = NAME(splat)(a[2]),
+        a3 = NAME(splat)(a[3]);
     const R *x1 = x + ldx, *x2 = x1 + ldx, *x3 = x2 + ldx;
     int64_t i = 0;
     for (; i + WIDE_STEP <= n; i += WIDE_STEP) {

@@ -1,5 +1,5 @@
-/* update.c: c += alpha a b, by the kernels of matrix products (heavy/gemm/cpu/kernel.h): what blocked factorizations spend
- * most of their time with.
+/* update.c: c += alpha a b, by the kernels of matrix products (heavy/gemm/cpu/kernel.h): what blocked
+ * factorizations spend most of their time with.
  *
  *     for each range of k and of columns:
  *         b is copied into panels (range of k, nr)
@@ -48,20 +48,24 @@ static void rows_task(void *arg, int64_t task, int slot)
 {
     const struct pass *p = arg;
     const struct mc_factor_update *u = p->u;
-    const int64_t mr = p->kernel->mr, nr = p->kernel->nr, i0 = task * ROWS, m = MC_MIN(u->m - i0, (int64_t)ROWS);
+    const int64_t mr = p->kernel->mr, nr = p->kernel->nr, i0 = task * ROWS,
+                  m = MC_MIN(u->m - i0, (int64_t)ROWS);
     char *a = p->a + (size_t)slot * (size_t)(ROWS + GEMM_MAX_MR) * DEPTH * (size_t)p->size;
     if (u->above && p->j + p->columns <= i0) {
         return;
     }
     for (int64_t i = 0; i < m; i += mr) {
-        p->kernel->pack(a + i * p->depth * p->size, element(u->a, (i0 + i) * u->a_row + p->k * u->a_col, p->size),
-                        u->a_row, u->a_col, MC_MIN(m - i, mr), p->depth, mr);
+        p->kernel->pack(a + i * p->depth * p->size,
+                        element(u->a, (i0 + i) * u->a_row + p->k * u->a_col, p->size), u->a_row, u->a_col,
+                        MC_MIN(m - i, mr), p->depth, mr);
     }
     const int64_t skip = u->above ? MC_MAX(i0 - p->j, (int64_t)0) / nr * nr : 0;
     for (int64_t j = skip; j < p->columns; j += nr) {
         const int64_t n = MC_MIN(p->columns - j, nr);
         for (int64_t i = 0; i < m; i += mr) {
-            struct mc_gemm_tile t = { .k = p->depth, .m = MC_MIN(m - i, mr), .n = n, .alpha = u->alpha, .beta = 1 };
+            struct mc_gemm_tile t = {
+                .k = p->depth, .m = MC_MIN(m - i, mr), .n = n, .alpha = u->alpha, .beta = 1
+            };
             t.a = a + i * p->depth * p->size;
             t.a_row = 1;
             t.a_col = mr;

@@ -221,6 +221,9 @@ MC_API mc_node *mc_lu(mc_node *x);
 MC_API mc_node *mc_det(mc_node *x);
 /* the sign of the determinant and the logarithm of its magnitude; 0 and -inf for a singular matrix */
 MC_API mc_node *mc_slogdet(mc_node *x);
+/* the exponential of a matrix: a Pade approximant of x divided by a power of two, which is then squared;
+ * of a stack the same power for all */
+MC_API mc_node *mc_expm(mc_node *x);
 
 /* ---------------------------------------------------------------- Shapes, axes, dtypes ---- */
 
@@ -965,6 +968,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_lu(...) (mc_here(__FILE__, __LINE__), mc_lu(__VA_ARGS__))
 #define mc_det(...) (mc_here(__FILE__, __LINE__), mc_det(__VA_ARGS__))
 #define mc_slogdet(...) (mc_here(__FILE__, __LINE__), mc_slogdet(__VA_ARGS__))
+#define mc_expm(...) (mc_here(__FILE__, __LINE__), mc_expm(__VA_ARGS__))
 #define mc_cast(...) (mc_here(__FILE__, __LINE__), mc_cast(__VA_ARGS__))
 #define mc_dimshuffle(...) (mc_here(__FILE__, __LINE__), mc_dimshuffle(__VA_ARGS__))
 #define mc_reshape(...) (mc_here(__FILE__, __LINE__), mc_reshape(__VA_ARGS__))

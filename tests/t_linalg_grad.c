@@ -58,6 +58,8 @@ static const char *const formulas[] = {
     "matrix_power(x, -2)",
     "matrix_dot(w.T, w, w.T)",
     "kron(w, b)",
+    "expm(x)",
+    "expm(s / 8)",
     "trace(x)",
     "diagonal(w, offset=1)",
     "diagonal(w, offset=-1)",

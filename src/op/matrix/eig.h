@@ -69,29 +69,39 @@ TARGET static void NAME(bulge)(R *h, R *q, int64_t n, int64_t k, int64_t low, in
     }
 }
 
-/* The block of rows and columns k, k + 1, whose eigenvalues are real, becomes upper triangular by a
- * rotation. */
-TARGET static void NAME(split_pair)(R *h, R *q, int64_t n, int64_t k)
+/* Rotates the columns x, x + 1 of m rows.  Each loop has one expression: compilers may make fused
+ * operations of pairs of them, whatever they are told.  old: m elements */
+TARGET static void NAME(rotate_columns)(R *x, int64_t ldx, int64_t m, R c, R s, R *old)
+{
+    for (int64_t i = 0; i < m; i++) {
+        old[i] = x[i * ldx];
+    }
+    for (int64_t i = 0; i < m; i++) {
+        x[i * ldx] = c * old[i] + s * x[i * ldx + 1];
+    }
+    for (int64_t i = 0; i < m; i++) {
+        x[i * ldx + 1] = c * x[i * ldx + 1] - s * old[i];
+    }
+}
+
+/* The block of rows and columns k, k + 1, whose eigenvalues are real, becomes upper triangular by a rotation.
+ * work: n elements */
+TARGET static void NAME(split_pair)(R *h, R *q, int64_t n, int64_t k, R *work)
 {
     const R a = h[k * n + k], b = h[k * n + k + 1], c = h[(k + 1) * n + k], d = h[(k + 1) * n + k + 1];
     const R p = (a - d) / 2, under = p * p + b * c, root = NAME(root)(under > 0 ? under : 0),
             far = p >= 0 ? p + root : p - root; /* the eigenvalue farther from d is d + far */
     const R size = NAME(length)(far, c), cosine = size > 0 ? far / size : 1, sine = size > 0 ? c / size : 0;
     NAME(rotate_rows)(h + k * n, h + (k + 1) * n, cosine, sine, n);
-    for (int64_t i = 0; i < n; i++) {
-        R *const row[2] = { h + i * n + k, q + i * n + k };
-        for (int which = i < k + 2 ? 0 : 1; which < 2; which++) {
-            const R x = row[which][0], y = row[which][1];
-            row[which][0] = cosine * x + sine * y;
-            row[which][1] = cosine * y - sine * x;
-        }
-    }
+    NAME(rotate_columns)(h + k, n, k + 2, cosine, sine, work);
+    NAME(rotate_columns)(q + k, n, n, cosine, sine, work);
     h[(k + 1) * n + k] = 0;
 }
 
 /* h becomes upper triangular, q is multiplied by what does it.  Returns 0; 1 + the number of an eigenvalue
- * that did not converge; or -2 - k: the eigenvalues k and k + 1 are complex. */
-TARGET static int64_t NAME(schur)(R *h, R *q, int64_t n, R eps)
+ * that did not converge; or -2 - k: the eigenvalues k and k + 1 are complex.  work: n
+ * elements */
+TARGET static int64_t NAME(schur)(R *h, R *q, int64_t n, R eps, R *work)
 {
     int64_t high = n - 1;
     for (int turn = 0; high > 0;) {
@@ -118,7 +128,7 @@ TARGET static int64_t NAME(schur)(R *h, R *q, int64_t n, R eps)
             if (under < -16 * eps * most * (most + NAME(magnitude)(c))) {
                 return -2 - low;
             }
-            NAME(split_pair)(h, q, n, low);
+            NAME(split_pair)(h, q, n, low, work);
             high -= 2;
             turn = 0;
             continue;
@@ -160,7 +170,7 @@ TARGET static int64_t NAME(eig)(const int64_t *g, const R *a, R *w, R *v, R *wor
     }
     NAME(copied)(h, n, a, n, n, n);
     NAME(hessenberg)(h, q, n, spare);
-    const int64_t bad = NAME(schur)(h, q, n, eps);
+    const int64_t bad = NAME(schur)(h, q, n, eps, spare);
     R most = 0;
     for (int64_t i = 0; i < n; i++) {
         w[i] = h[i * n + i];

@@ -59,4 +59,13 @@ mc_status mc_factor_each(const struct mc_factor *f, mc_factor_run *run, const vo
                          void *const *out,
                          void *work);
 
+/* ---- text.c: exported files ---- */
+/* The texts that these kinds need, a bit for each kind, for float32 and float64. */
+void mc_factor_text(struct mc_str *out, const unsigned kinds[2]);
+bool mc_factor_is_name(const char *name); /* is it a function of the texts? */
+/* The call for matrix `i` of the stack, whose value is that of mc_factor_run; `sizes` is f->g.  operand:
+ * addresses, results from FACTOR_MOST_IN on. */
+void mc_factor_call(struct mc_str *out, const struct mc_factor *f, const char *const *operand,
+                    const char *work);
+
 #endif

@@ -74,6 +74,10 @@ PROMISES = [
         ("export",  "mlp b1",                 "predict", peer,     1.0,    2.0))),
     ("export",      "lenet b32",              "train",   "torch",  2.0,    4.0),
     ("export",      "lenet b500",             "train",   "torch",  2.0,    4.0),
+    ("export",      "lenet b1, KiB of code",  "predict", "ms",     64.0,   24.0),
+    ("export",      "lenet b32, KiB of code", "train",   "ms",     160.0,  64.0),
+    ("export",      "lenet load",             "load",    "ms",     5.0,    1.0),
+    ("export",      "resnet-50 load",         "load",    "ms",     50.0,   20.0),
     ("lenet cuda",  "step",                   "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "ms",     40.0,  20.0),  # 50 of them

@@ -340,6 +340,23 @@ TEST(no_steps)
     drop(3, r);
 }
 
+/* With all of w above all of x, the gradient is 2 w in each of 3 steps, and 2 n (3 + 2 + 1) from the
+ * states. */
+TEST(the_gradient_of_a_choice_between_sizes_that_nobody_knows)
+{
+    mc_array *r[1] = { 0 };
+    run_text("input n int64\nw = alloc(2.0f64, [2, 1, n])\n"
+             "a, b = scan(x in alloc(1.0f64, [3, 1, n]), h from alloc(0.5f64, [2, 1, n]):"
+             " t = where(w > x, w, x); h = h + sum(t); yield t, h)\n"
+             "d = grad(sum(sqr(a)) + sum(b), w)",
+             "d", 4, 1, r, NULL);
+    REQUIRE(r[0] && mc_array_size(r[0]) == 8, "no gradient of 8 elements");
+    for (int i = 0; i < 8; i++) {
+        CHECK(at(r[0], i) == 12 + 12 * 4, "element %d is %g", i, at(r[0], i));
+    }
+    drop(1, r);
+}
+
 /* 1 + 2 + ... + k for k = 1 ... n, by a loop in a loop. */
 TEST(a_loop_in_a_loop)
 {

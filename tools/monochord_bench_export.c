@@ -57,6 +57,39 @@ static bool run_shell(const char *command)
     return system(command) == 0 || (complain("export: this failed: %s", command), false);
 }
 
+/* KiB of code and constants of the compiled file, without parameters; negative: complained. */
+static double code_kib(const char *folder)
+{
+    struct text command = { 0 };
+    double bytes = -1024;
+    text_addf(&command, "cc -O3 -march=native -c '%s/net.c' -o '%s/net.o' && size '%s/net.o' | tail -n 1",
+              folder, folder, folder);
+    FILE *f = popen(command.s, "r");
+    if (!f || fscanf(f, "%lf", &bytes) != 1) {
+        complain("export: this failed: %s", command.s);
+    }
+    if (f) {
+        pclose(f);
+    }
+    text_free(&command);
+    return bytes / 1024;
+}
+
+/* KiB stand where other rows have milliseconds. */
+static void report_code(const char *suite, const struct export_case *c, const char *folder)
+{
+    struct text name = { 0 };
+    struct result r = { suite, NULL, c->train ? "train" : "predict", "float32", "exported", .error = -1 };
+    const double kib = code_kib(folder) * 1e-3;
+    text_addf(&name, "%s, KiB of code", c->name);
+    r.name = name.s;
+    r.time = (struct timing){ kib, kib, kib, 1 };
+    if (kib > 0) {
+        bench_report(&r);
+    }
+    text_free(&name);
+}
+
 /* Exports f, compiles it and loads its parameters.  False: complained. */
 static bool open_export(struct opened *o, mc_function *f, const char *name, const char *shapes,
                         const char *folder)
@@ -81,7 +114,7 @@ static bool open_export(struct opened *o, mc_function *f, const char *name, cons
         memcpy(&load, &at, sizeof load);
         memcpy(strcmp(name, "train") == 0 ? (void *)&o->step : (void *)&o->predict, &fn, sizeof fn);
     }
-    o->model = calloc(1, n + 4096);
+    o->model = aligned_alloc(64, (n + 4096 + 63) / 64 * 64);
     good = good && load && (o->step || o->predict) && o->model && load(o->model, bytes, n) == 0;
     mc_free(bytes);
     text_free(&c);
@@ -151,6 +184,9 @@ static bool run(const char *suite, const struct export_case *c, const char *fold
         r.name = name.s, r.algo = "auto", r.error = -1;
         r.time = time_calls(bench_call, &s.b, 1);
         bench_report(&r);
+        if (strncmp(c->name, "lenet", 5) == 0) {
+            report_code(suite, c, folder);
+        }
     } else {
         bench_fail(c->name);
     }

@@ -418,8 +418,9 @@ static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
             mark[n->id] = CHOSEN;
             continue;
         }
-        for (int j = 0; j < n->nin; j++) { /* the size of a fill is known in the body as well */
-            const bool size = (fill || mark[n->id] == INSIDE) && is_size(n->in[j]);
+        for (int j = 0; j < n->nin; j++) { /* types are made from the numbers of a shape */
+            const bool shape = n->in[j]->op->form == FORM_STACK && n->op->form != FORM_STACK,
+                       size = (fill || shape || mark[n->id] == INSIDE) && is_size(n->in[j]);
             char *m = &mark[n->in[j]->id];
             *m = size || *m == INSIDE ? INSIDE : NEEDED;
         }

@@ -42,6 +42,54 @@ static void clear_rest(struct mc_pool_printer *p, int i)
     mc_c_close(&p->c, depth);
 }
 
+/* The mark of the window.  One beyond the window names a cell of its first plane. */
+static void declare_mark(struct mc_pool_printer *p)
+{
+    const struct mc_c_sum at = mc_pool_print_window_start(p, POOL_KEY);
+    const int64_t *w = p->s->w, cells = mc_pool_print_window_cells(p->s);
+    LINE(p, "int mark = key[%s];", at.s);
+    if (w[0] == 1) {
+        LINE(p, "mark %%= %" PRId64 ";", cells);
+    } else {
+        LINE(p, "mark = mark < %" PRId64 " ? mark : mark %% %" PRId64 ";", cells, w[1] * w[2]);
+    }
+}
+
+/* Clears the image, then writes one cell for each window, at a place from a table: a selection for each cell
+ * would be a branch that processors cannot predict. */
+static void spread_by_marks(struct mc_pool_printer *p)
+{
+    enum { IN_A_LINE = 8 };
+    const int64_t *w = p->s->w, *step = p->g.slot[POOL_X], cells = mc_pool_print_window_cells(p->s);
+    const struct mc_c_sum to = mc_pool_print_window_start(p, POOL_X),
+                          from = mc_pool_print_window_start(p, POOL_Y);
+    struct mc_c_sum cell = { "0" };
+    const int depth = p->c.depth;
+    LINE(p, "static const int32_t place[] = {");
+    for (int64_t n = 0; n < cells; n += IN_A_LINE) {
+        char line[IN_A_LINE * 24] = "";
+        for (int64_t k = n; k < cells && k < n + IN_A_LINE; k++) {
+            const int64_t at = k / (w[1] * w[2]) * step[0] + k / w[2] % w[1] * step[1] + k % w[2] * step[2];
+            const size_t used = strlen(line);
+            mc_snprintf(line + used, sizeof line - used, "%s%" PRId64 ",", k > n ? " " : "", at);
+        }
+        LINE(p, "    %s", line);
+    }
+    LINE(p, "};");
+    for (int i = 0; i < 3; i++) {
+        if (p->s->in[i] > 1) {
+            mc_c_loop(&p->c, mc_pool_print_named("c", i).s, 0, p->s->in[i]);
+            mc_c_add(&cell, mc_pool_print_named("c", i).s, step[i]);
+        }
+    }
+    LINE(p, "x[%s] = 0;", cell.s);
+    mc_c_close(&p->c, depth);
+    mc_pool_print_open_windows(p, ALONG_NOTHING);
+    declare_mark(p);
+    LINE(p, "x[%s + place[mark]] = 0 + y[%s];", to.s, from.s);
+    mc_c_close(&p->c, depth);
+}
+
 /* Writes the cells of a window one by one. */
 static void spread_unrolled(struct mc_pool_printer *p)
 {
@@ -66,20 +114,12 @@ static void spread_window(struct mc_pool_printer *p)
 {
     const struct mc_c_sum from = mc_pool_print_window_start(p, POOL_Y),
                           cell = mc_pool_print_cell_position(p, POOL_X, "a");
-    const int64_t *w = p->s->w;
     if (!p->keyed) {
         LINE(p, "const %s g = (%s)(0 + (double)y[%s]%s);", p->type, p->type, from.s,
              mc_pool_print_divisor(p).s);
-    } else { /* a mark beyond the window names a cell of its first plane */
-        const struct mc_c_sum mark = mc_pool_print_window_start(p, POOL_KEY);
+    } else {
         LINE(p, "const %s g = 0 + y[%s];", p->type, from.s);
-        LINE(p, "int mark = key[%s];", mark.s);
-        if (w[0] == 1) {
-            LINE(p, "mark %%= %" PRId64 ";", mc_pool_print_window_cells(p->s));
-        } else {
-            LINE(p, "mark = mark < %" PRId64 " ? mark : mark %% %" PRId64 ";",
-                 mc_pool_print_window_cells(p->s), w[1] * w[2]);
-        }
+        declare_mark(p);
     }
     if (mc_pool_print_window_cells(p->s) <= UNROLLED) {
         spread_unrolled(p);
@@ -97,6 +137,10 @@ static void spread_tiles(struct mc_pool_printer *p)
     const enum mc_pool_along along = p->g.lanes > 1 ? ALONG_LANES : ALONG_WINDOWS;
     p->from = 0;
     p->to = p->s->out[2];
+    if (p->windows && p->keyed && p->g.lanes == 1) {
+        spread_by_marks(p);
+        return;
+    }
     if (p->windows) {
         mc_pool_print_open_windows(p, along);
         if (mc_pool_print_window_cells(p->s) > UNROLLED) {

@@ -229,7 +229,7 @@ TARGET ALONE static void NAME(columns_thin)(const int64_t *g, const int64_t *wt,
                                             int64_t end, const R *w, const R *x, R *y, const R *bias,
                                             int relu)
 {
-    enum { STEP = 2 * ROWS }; /* many, as each pass reads and writes y */
+    enum { STEP = 8 }; /* many, as each pass reads and writes y; few, so that processors fetch them ahead */
     const int64_t taps = g[2], all = g[1] * taps;
     for (int64_t p = 0; p < end; p++) {
         y[p] = 0;

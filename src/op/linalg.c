@@ -369,8 +369,7 @@ static mc_node *cholesky_grad(mc_node *n, int wrt, mc_node *const *g)
 
 /* d[i, j] = w[j] - w[i], z: i == j.  Of equal eigenvalues the vectors have no derivative: what divides by d
  * is not finite. */
-#define GAPS "n = arange(size(y, -1)); z = eq(expand_dims(n, 1), n); d = expand_dims(y, -2) - expand_dims(y,
-                                                                                                          -1); "
+#define GAPS "n = arange(size(y, -1)); z = eq(expand_dims(n, 1), n); d = expand_dims(y, -2) - expand_dims(y, -1); "
 #define LOWER "tril(s + mT(s)) - tril(triu(s))"
 static mc_node *eigh_grad(mc_node *n, int wrt, mc_node *const *g)
 {
@@ -496,23 +495,19 @@ static mc_node *eigvals_grad(mc_node *n, int wrt, mc_node *const *g)
 const struct mc_op mc_ops_linalg[] = {
     { .name = "cholesky", .params = "x, lower=True:bool", .nout = 1, NODE, .build = build_cholesky, .grad = cholesky_grad,
       .example = MANUAL("x = [[4., 2], [2, 10]]; cholesky(x)"),
-      .doc = MANUAL("the lower triangular L with L L^T = x, for symmetric positive definite x,
-                    whose lower triangle is read; "
+      .doc = MANUAL("the lower triangular L with L L^T = x, for symmetric positive definite x, whose lower triangle is read; "
              "lower=False: the upper triangular U with U^T U = x, from the upper triangle") },
     { .name = "solve_triangular", .params = "a, b, trans=0:int, lower=False:bool, unit_diagonal=False:bool", .nout = 1, NODE,
       .build = build_triangular, .grad = triangular_grad,
       .example = MANUAL("a = [[2., 0], [1, 4]]; b = [2., 9]; solve_triangular(a, b, lower=True)"),
-      .doc = MANUAL("the solution x of a x = b, or with trans=1 of a^T x = b, for triangular a,
-                    of which one triangle is read; "
+      .doc = MANUAL("the solution x of a x = b, or with trans=1 of a^T x = b, for triangular a, of which one triangle is read; "
              "unit_diagonal: its diagonal counts as ones; b is a vector or a matrix") },
     { .name = "lu_rows", .flags = OP_HIDDEN, .params = "x, op=lu:text", .nout = 3, NODE, .build = build_lu_rows, .grad = lu_grad,
-      .doc = MANUAL("L without its diagonal and U in one matrix, the order p of rows so that x[p] = L U,
-                    and the sign of p; "
+      .doc = MANUAL("L without its diagonal and U in one matrix, the order p of rows so that x[p] = L U, and the sign of p; "
              "for det and slogdet, which op names, x must be square") },
     { .name = "solve", .params = "a, b, assume_a=gen:text", .nout = 1, NODE, .build = build_solve, .grad = solve_grad,
       .example = MANUAL("a = [[1., 2], [3, 4]]; b = [5., 6]; solve(a, b)"),
-      .doc = MANUAL("the solution x of a x = b, by LU factors with partial pivoting,
-                    or with assume_a='pos' by Cholesky's; "
+      .doc = MANUAL("the solution x of a x = b, by LU factors with partial pivoting, or with assume_a='pos' by Cholesky's; "
              "b of rank 1 is a vector, else a matrix or a stack of matrices") },
     { .name = "matrix_inverse", .params = "x", .nout = 1, NODE, .build = build_matrix_inverse,
       .dx = { "h = mT(y); -matmul(matmul(h, g), h)" },
@@ -520,26 +515,22 @@ const struct mc_op mc_ops_linalg[] = {
       .doc = MANUAL("the inverse of a matrix; NumPy's linalg.inv. inv(x) is 1 / x") },
     BUILT({ .name = "qr", .params = "x, mode=reduced:text", .nout = 2, .build = build_qr,
       .example = MANUAL("x = [[3., 1], [4, 2]]; qr(x)"),
-      .doc = MANUAL("Q with orthonormal columns and upper triangular R with Q R = x,
-                    by reflections; of an m by n matrix with "
+      .doc = MANUAL("Q with orthonormal columns and upper triangular R with Q R = x, by reflections; of an m by n matrix with "
              "k = min(m, n) Q is m by k, with mode='complete' m by m; mode='r': R alone. Signs are LAPACK's: the diagonal "
              "of R may be negative") })
     { .name = "qr_factors", .flags = OP_HIDDEN, .params = "x, complete=False:bool", .nout = 2, NODE, .grad = qr_grad, .doc = MANUAL("qr(x)") },
     { .name = "qr_r", .flags = OP_HIDDEN, .params = "x", .nout = 1, NODE, .grad = r_grad, .doc = MANUAL("the R of qr(x)") },
     { .name = "eigh", .params = "x, UPLO=L:text", .nout = 2, NODE, .build = build_eigh, .grad = eigh_grad,
       .example = MANUAL("x = [[2., 1], [1, 2]]; eigh(x)"),
-      .doc = MANUAL("eigenvalues of a symmetric matrix, ascending,
-                    and its eigenvectors as columns; the lower triangle is read, or "
+      .doc = MANUAL("eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns; the lower triangle is read, or "
              "with UPLO='U' the upper one. In each vector the first element that is at least half as large as the largest "
              "one is positive") },
     { .name = "eigvalsh", .params = "x, UPLO=L:text", .nout = 1, NODE, .build = build_eigvalsh, .grad = eigvalsh_grad,
       .example = MANUAL("x = [[2., 1], [1, 2]]; eigvalsh(x)"),
-      .doc = MANUAL("eigenvalues of a symmetric matrix,
-                    ascending; the triangle that is read is that of eigh") },
+      .doc = MANUAL("eigenvalues of a symmetric matrix, ascending; the triangle that is read is that of eigh") },
     { .name = "svd", .params = "x, full_matrices=True:bool, compute_uv=True:bool", .nout = 3, NODE, .build = build_svd, .grad = svd_grad,
       .example = MANUAL("x = [[3., 0], [4, 5]]; svd(x)"),
-      .doc = MANUAL("U, s and V^T with U diag(s) V^T = x: singular values s, descending,
-                    and vectors as columns of U and rows of "
+      .doc = MANUAL("U, s and V^T with U diag(s) V^T = x: singular values s, descending, and vectors as columns of U and rows of "
              "V^T; full_matrices=False: of the longer side only min(m, n) vectors; compute_uv=False: s alone. Signs of the "
              "columns of U are those of eigh's vectors") },
     { .name = "svdvals", .params = "x", .nout = 1, NODE, .build = build_svdvals, .grad = svdvals_grad,
@@ -547,8 +538,7 @@ const struct mc_op mc_ops_linalg[] = {
       .doc = MANUAL("singular values of a matrix, descending") },
     { .name = "eig", .params = "x", .nout = 2, NODE, .build = build_eig, .grad = eig_grad,
       .example = MANUAL("x = [[2., 1], [2, 3]]; eig(x)"),
-      .doc = MANUAL("eigenvalues of a square matrix, ascending, and eigenvectors of length 1 as columns,
-                    with signs as eigh's; complex "
+      .doc = MANUAL("eigenvalues of a square matrix, ascending, and eigenvectors of length 1 as columns, with signs as eigh's; complex "
              "eigenvalues are an error, MC_ECHECK, when the function is called") },
     { .name = "eigvals", .params = "x", .nout = 1, NODE, .build = build_eigvals, .grad = eigvals_grad,
       .example = MANUAL("x = [[2., 1], [2, 3]]; eigvals(x)"),

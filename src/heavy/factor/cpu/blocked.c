@@ -7,7 +7,7 @@
  *     triangular  block by block: minus the product with what is known, then the block on the diagonal */
 #include "heavy/factor/solver.h"
 
-enum { BLOCK = 64, THIN = 8, CHUNK = 64, LEAST = 96 };
+enum { BLOCK = 64, THIN = 8, CHUNK = 64, LEAST = 96 }; /* CHUNK: at most BLOCK */
 
 struct blocked {
     struct mc_plan base;
@@ -61,21 +61,39 @@ struct columns {
     int trans, lower, unit;
 };
 
+/* A block of a large matrix has its rows at a distance that is often a multiple of the size of a cache's way.  So blocks
+ * are copied, and worked on, in memory of BLOCK by BLOCK elements. */
+struct square { _Alignas(64) char at[BLOCK * BLOCK * sizeof(double)]; };
+
+static void copy_block(char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns, int64_t size)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        memcpy(to + i * to_row * size, from + i * from_row * size, (size_t)(columns * size));
+    }
+}
+
 static void some_columns(void *arg, int64_t task, int slot)
 {
     const struct columns *c = arg;
-    const int64_t from = task * CHUNK;
+    const int64_t from = task * CHUNK, k = MC_MIN(c->k - from, (int64_t)CHUNK), size = c->o->size;
+    char *x = part(c->x, 0, from, size).at;
+    struct square own;
     (void)slot;
-    c->o->level->triangular[c->o->f64](c->t.at, c->t.row, part(c->x, 0, from, c->o->size).at, c->x.row, c->n,
-                                       MC_MIN(c->k - from, (int64_t)CHUNK), c->trans, c->lower, c->unit);
+    copy_block(own.at, CHUNK, x, c->x.row, c->n, k, size);
+    c->o->level->triangular[c->o->f64](c->t.at, c->t.row, own.at, CHUNK, c->n, k, c->trans, c->lower,
+                                       c->unit);
+    copy_block(x, c->x.row, own.at, CHUNK, c->n, k, size);
 }
 
-/* One block on the diagonal, which has no zeros there. */
+/* One block on the diagonal, of at most BLOCK rows, without zeros on the diagonal. */
 static void solve_block(const struct columns *c)
 {
     const double flops = (double)c->n * (double)c->n * (double)c->k;
-    mc_team_tasks(some_columns, (void *)(uintptr_t)c, (c->k + CHUNK - 1) / CHUNK, c->o->slots, c->o->threads,
-                  flops / 8e9);
+    struct columns block = *c;
+    struct square t;
+    copy_block(t.at, BLOCK, c->t.at, c->t.row, c->n, c->n, c->o->size);
+    block.t = (struct view){ t.at, BLOCK, 1 };
+    mc_team_tasks(some_columns, &block, (c->k + CHUNK - 1) / CHUNK, c->o->slots, c->o->threads, flops / 8e9);
 }
 
 static int64_t zero_on_diagonal(const struct one *o, struct view t, int64_t n)
@@ -135,11 +153,15 @@ static int64_t cholesky(const struct one *o, const int64_t *g, const void *const
     for (int64_t k = 0; k < n; k += BLOCK) {
         const int64_t b = MC_MIN(n - k, (int64_t)BLOCK), rest = n - k - b;
         const struct view beside = part(u, k, k + b, size);
-        const int64_t bad = o->level->cholesky[o->f64](part(u, k, k, size).at, n, b);
+        struct square own;
+        char *diagonal = part(u, k, k, size).at;
+        copy_block(own.at, BLOCK, diagonal, n, b, b, size);
+        const int64_t bad = o->level->cholesky[o->f64](own.at, BLOCK, b);
         if (bad) {
-            memmove(work, part(u, k + bad - 1, k + bad - 1, size).at, (size_t)size);
+            memcpy(work, own.at + (bad - 1) * (BLOCK + 1) * size, (size_t)size);
             return k + bad;
         }
+        copy_block(diagonal, n, own.at, BLOCK, b, b, size);
         solve_block(&(struct columns){ o, part(u, k, k, size), beside, b, rest, 1, 0, 0 });
         multiply(o, -1, turned(beside), beside, part(u, k + b, k + b, size), rest, rest, b, true);
     }
@@ -152,29 +174,75 @@ static int64_t cholesky(const struct one *o, const int64_t *g, const void *const
 
 /* ---- lu ---- */
 
-/* Returns the number of exchanges. */
-static int64_t lu(const struct one *o, struct view a, int64_t m, int64_t n, int64_t *order)
+/* Memory for a panel of m rows: its elements, the order of its rows, what stands where. */
+static size_t panel_bytes(int64_t m, int64_t size)
 {
-    int64_t exchanges = 0;
-    const int64_t least = MC_MIN(m, n), step = n < 256 ? BLOCK / 2 : BLOCK;
+    return (size_t)m * (BLOCK * (size_t)size + 3 * sizeof(int64_t)) + 64;
+}
+
+static void swap(char *a, char *b, int64_t bytes)
+{
+    char some[512];
+    for (int64_t at = 0; at < bytes; at += (int64_t)sizeof some) {
+        const size_t n = (size_t)MC_MIN(bytes - at, (int64_t)sizeof some);
+        memcpy(some, a + at, n);
+        memcpy(a + at, b + at, n);
+        memcpy(b + at, some, n);
+    }
+}
+
+/* Exchanges rows from k on, but for the columns of the panel, so that the first b are those that `own` lists. */
+static void exchange(const struct one *o, struct view a, int64_t k, int64_t m, int64_t n, int64_t b, const int64_t *own,
+                     int64_t *stands, int64_t *place, int64_t *order)
+{
+    const int64_t size = o->size;
+    for (int64_t i = 0; i < m; i++) {
+        stands[i] = place[i] = i;
+    }
+    for (int64_t i = 0; i < b; i++) {
+        const int64_t at = place[own[i]], t = order[k + i];
+        if (at == i) {
+            continue;
+        }
+        swap(part(a, k + i, 0, size).at, part(a, k + at, 0, size).at, k * size);
+        swap(part(a, k + i, k + b, size).at, part(a, k + at, k + b, size).at, (n - k - b) * size);
+        order[k + i] = order[k + at];
+        order[k + at] = t;
+        stands[at] = stands[i];
+        place[stands[at]] = at;
+    }
+}
+
+/* Returns the number of exchanges.  panel: panel_bytes */
+static int64_t lu(const struct one *o, struct view a, int64_t m, int64_t n, int64_t *order, char *panel)
+{
+    int64_t exchanges = 0, *own = (int64_t *)(void *)panel, *stands = own + m, *place = stands + m;
+    const int64_t least = MC_MIN(m, n), step = n < 256 ? BLOCK / 2 : BLOCK, size = o->size;
+    char *p = (char *)(place + m);
     for (int64_t i = 0; i < m; i++) {
         order[i] = i;
     }
     for (int64_t k = 0; k < least; k += step) {
-        const int64_t b = MC_MIN(least - k, step);
-        const struct view panel = part(a, k, k, o->size), beside = part(a, k, k + b, o->size);
-        exchanges += o->level->lu[o->f64](panel.at, a.row, m - k, b, part(a, k, 0, o->size).at, n, order + k);
-        solve_block(&(struct columns){ o, panel, beside, b, n - k - b, 0, 1, 1 });
-        multiply(o, -1, part(a, k + b, k, o->size), beside, part(a, k + b, k + b, o->size), m - k - b,
-                 n - k - b, b, false);
+        const int64_t b = MC_MIN(least - k, step), rows = m - k;
+        const struct view left = part(a, k, k, size), beside = part(a, k, k + b, size);
+        for (int64_t i = 0; i < rows; i++) {
+            own[i] = i;
+        }
+        copy_block(p, b, left.at, a.row, rows, b, size);
+        exchanges += o->level->lu[o->f64](p, b, rows, b, p, b, own);
+        copy_block(left.at, a.row, p, b, rows, b, size);
+        exchange(o, a, k, rows, n, b, own, stands, place, order);
+        solve_block(&(struct columns){ o, left, beside, b, n - k - b, 0, 1, 1 });
+        multiply(o, -1, part(a, k + b, k, size), beside, part(a, k + b, k + b, size), rows - b, n - k - b, b,
+                 false);
     }
     return exchanges;
 }
 
-static int64_t lu_factors(const struct one *o, const int64_t *g, const void *const *in, void *const *out)
+static int64_t lu_factors(const struct one *o, const int64_t *g, const void *const *in, void *const *out, char *work)
 {
     memcpy(out[0], in[0], (size_t)(g[0] * g[1] * o->size));
-    const int64_t exchanges = lu(o, (struct view){ out[0], g[1], 1 }, g[0], g[1], out[1]);
+    const int64_t exchanges = lu(o, (struct view){ out[0], g[1], 1 }, g[0], g[1], out[1], work);
     mc_store_f64(o->dtype, out[2], exchanges % 2 ? -1 : 1);
     return 0;
 }
@@ -186,7 +254,7 @@ static int64_t solve(const struct one *o, const int64_t *g, const void *const *i
     int64_t *order = (int64_t *)(void *)(work + (n * n * o->size + 15) / 16 * 16);
     struct columns c = { o, { work, n, 1 }, { out[0], k, 1 }, n, k, 0, 1, 1 };
     memcpy(work, in[0], (size_t)(n * n * o->size));
-    lu(o, c.t, n, n, order);
+    lu(o, c.t, n, n, order, (char *)(order + n));
     for (int64_t i = 0; i < n; i++) {
         char *row = (char *)out[0] + i * bytes;
         if (g[2]) {
@@ -296,7 +364,10 @@ static int64_t qr(const struct one *o, const int64_t *g, const void *const *in, 
     memcpy(r.f, in[0], (size_t)(m * n * size));
     for (int64_t k = 0; k < least; k += BLOCK) {
         const int64_t b = MC_MIN(least - k, (int64_t)BLOCK);
-        o->level->qr[o->f64](part(a, k, k, size).at, n, m - k, b, r.factor + k * size, r.work);
+        char *panel = part(a, k, k, size).at;
+        copy_block(r.v, b, panel, n, m - k, b, size);
+        o->level->qr[o->f64](r.v, b, m - k, b, r.factor + k * size, r.work);
+        copy_block(panel, n, r.v, b, m - k, b, size);
         if (n - k - b > 0 || g[3]) {
             copy_v(o, &r, m, n, k, b);
             make_t(o, &r, m - k, k, b);
@@ -327,8 +398,11 @@ static int64_t qr(const struct one *o, const int64_t *g, const void *const *in, 
 
 static size_t own_bytes(const struct mc_factor *f)
 {
-    const size_t bytes = f->kind == FACTOR_QR || f->kind == FACTOR_R ? reflections_bytes(f)
-                                                                     : mc_factor_work(f);
+    const bool qr_ = f->kind == FACTOR_QR || f->kind == FACTOR_R,
+               pivots = f->kind == FACTOR_LU || f->kind == FACTOR_SOLVE || f->kind == FACTOR_INVERSE;
+    const size_t bytes = qr_ ? reflections_bytes(f)
+                             : mc_factor_work(f) +
+                                   (pivots ? panel_bytes(f->g[0], mc_dtypes[f->dtype].size) : 0);
     return (bytes + 63) / 64 * 64;
 }
 
@@ -343,7 +417,7 @@ static int64_t one(const struct mc_factor *f, const void *const *in, void *const
     switch (f->kind) {
     case FACTOR_CHOLESKY: bad = cholesky(&o, f->g, in, out, work); break;
     case FACTOR_TRIANGULAR: bad = triangular(&o, f->g, in, out); break;
-    case FACTOR_LU: bad = lu_factors(&o, f->g, in, out); break;
+    case FACTOR_LU: bad = lu_factors(&o, f->g, in, out, work); break;
     case FACTOR_SOLVE:
     case FACTOR_INVERSE: bad = solve(&o, f->g, in, out, work); break;
     case FACTOR_QR:

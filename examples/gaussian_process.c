@@ -1,6 +1,6 @@
-/* gaussian_process.c: regression by a Gaussian process.  The length, height and noise of its kernel are found by gradients
- * of the marginal likelihood, through a Cholesky factor; then it predicts between and beyond the points, with a
- * standard deviation. */
+/* gaussian_process.c: regression by a Gaussian process.  The length, height and noise of its kernel are
+ * found by gradients of the marginal likelihood, through a Cholesky factor; then it predicts between and
+ * beyond the points, with a standard deviation. */
 #include <math.h>
 #include <monochord.h>
 #include <stdio.h>

@@ -414,3 +414,34 @@ TEST(empty_matrices)
         mc_array_unref(&leaf[i].a);
     }
 }
+
+/* Timing selects among all solvers, and each is compared with the reference. */
+TEST(solvers_are_timed_and_compared)
+{
+    CHECK(mc_flag_set("plan", "measure") == MC_OK && mc_flag_set("check", "3") == MC_OK, "%s",
+          mc_last_error());
+    check_sizes_of(1, (const int64_t[][3]){ { 2, 9, 9 } }, "timing");
+    check_sizes_of(1, (const int64_t[][3]){ { 0, 100, 100 } }, "timing");
+    mc_flag_set("plan", "estimate");
+    mc_flag_set("check", "0");
+}
+
+/* Without the library its solver says what is missing, and the others are there. */
+TEST(lapack_can_be_switched_off)
+{
+    double x[4] = { 4, 1, 1, 3 };
+    mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 2), x);
+    struct leaf leaf = { "x", a, 0, false };
+    mc_flag_set("device", "cpu");
+    mc_flag_set("lapack", "none");
+    use("lapack");
+    mc_array *y = compiled(1, &leaf, "cholesky(x)", "FAST_RUN");
+    CHECK(!y && strstr(mc_last_error(), "finds no library"), "%s", y ? "a result" : mc_last_error());
+    mc_array_unref(&y);
+    use("auto");
+    y = compiled(1, &leaf, "cholesky(x)", "FAST_RUN");
+    CHECK(y && fabs(mc_array_get(y, (int64_t[]){ 1, 0 }) - 0.5) < 1e-15, "%s", mc_last_error());
+    mc_array_unref(&y);
+    mc_array_unref(&a);
+    mc_flag_set("lapack", "auto");
+}

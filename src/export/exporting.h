@@ -31,7 +31,8 @@ struct mc_export_file {
     struct mc_str entry;            /* functions that choose one for the processor */
     bool f32, f64;                /* portable sums that it needs */
     bool finishes;                /* some of them compute epilogues */
-    unsigned factors[2];          /* factorizations of float32 and float64 that it needs: a bit for each kind */
+    /* factorizations of float32 and float64 that it needs: a bit for each kind */
+    unsigned factors[2];
     size_t memory;                /* bytes of the largest arena */
 };
 /* One function at one shape. */

@@ -61,11 +61,14 @@ struct columns {
     int trans, lower, unit;
 };
 
-/* A block of a large matrix has its rows at a distance that is often a multiple of the size of a cache's way.  So blocks
- * are copied, and worked on, in memory of BLOCK by BLOCK elements. */
-struct square { _Alignas(64) char at[BLOCK * BLOCK * sizeof(double)]; };
+/* A block of a large matrix has its rows at a distance that is often a multiple of the size of a cache's
+ * way.  So blocks are copied, and worked on, in memory of BLOCK by BLOCK elements. */
+struct square {
+    _Alignas(64) char at[BLOCK * BLOCK * sizeof(double)];
+};
 
-static void copy_block(char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns, int64_t size)
+static void copy_block(char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows,
+                       int64_t columns, int64_t size)
 {
     for (int64_t i = 0; i < rows; i++) {
         memcpy(to + i * to_row * size, from + i * from_row * size, (size_t)(columns * size));
@@ -191,34 +194,42 @@ static void swap(char *a, char *b, int64_t bytes)
     }
 }
 
-/* Exchanges rows from k on, but for the columns of the panel, so that the first b are those that `own` lists. */
-static void exchange(const struct one *o, struct view a, int64_t k, int64_t m, int64_t n, int64_t b, const int64_t *own,
-                     int64_t *stands, int64_t *place, int64_t *order)
+/* The rows of a panel: own[i] is the number of row i of the factors, stands[i] that of row i of the matrix,
+ * place its inverse. */
+struct pivots {
+    int64_t *own, *stands, *place;
+};
+
+/* Exchanges m rows from k on, but for the b columns of the panel, so that the first b rows are those in
+ * p->own. */
+static void exchange(const struct view *a, int64_t size, int64_t k, int64_t m, int64_t n, int64_t b,
+                     const struct pivots *p, int64_t *order)
 {
-    const int64_t size = o->size;
     for (int64_t i = 0; i < m; i++) {
-        stands[i] = place[i] = i;
+        p->stands[i] = p->place[i] = i;
     }
     for (int64_t i = 0; i < b; i++) {
-        const int64_t at = place[own[i]], t = order[k + i];
+        const int64_t at = p->place[p->own[i]], t = order[k + i];
         if (at == i) {
             continue;
         }
-        swap(part(a, k + i, 0, size).at, part(a, k + at, 0, size).at, k * size);
-        swap(part(a, k + i, k + b, size).at, part(a, k + at, k + b, size).at, (n - k - b) * size);
+        swap(part(*a, k + i, 0, size).at, part(*a, k + at, 0, size).at, k * size);
+        swap(part(*a, k + i, k + b, size).at, part(*a, k + at, k + b, size).at, (n - k - b) * size);
         order[k + i] = order[k + at];
         order[k + at] = t;
-        stands[at] = stands[i];
-        place[stands[at]] = at;
+        p->stands[at] = p->stands[i];
+        p->place[p->stands[at]] = at;
     }
 }
 
 /* Returns the number of exchanges.  panel: panel_bytes */
 static int64_t lu(const struct one *o, struct view a, int64_t m, int64_t n, int64_t *order, char *panel)
 {
-    int64_t exchanges = 0, *own = (int64_t *)(void *)panel, *stands = own + m, *place = stands + m;
+    const struct pivots own = { (int64_t *)(void *)panel, (int64_t *)(void *)panel + m,
+                                (int64_t *)(void *)panel + 2 * m };
+    int64_t exchanges = 0;
     const int64_t least = MC_MIN(m, n), step = n < 256 ? BLOCK / 2 : BLOCK, size = o->size;
-    char *p = (char *)(place + m);
+    char *p = (char *)(own.place + m);
     for (int64_t i = 0; i < m; i++) {
         order[i] = i;
     }
@@ -226,12 +237,12 @@ static int64_t lu(const struct one *o, struct view a, int64_t m, int64_t n, int6
         const int64_t b = MC_MIN(least - k, step), rows = m - k;
         const struct view left = part(a, k, k, size), beside = part(a, k, k + b, size);
         for (int64_t i = 0; i < rows; i++) {
-            own[i] = i;
+            own.own[i] = i;
         }
         copy_block(p, b, left.at, a.row, rows, b, size);
-        exchanges += o->level->lu[o->f64](p, b, rows, b, p, b, own);
+        exchanges += o->level->lu[o->f64](p, b, rows, b, p, b, own.own);
         copy_block(left.at, a.row, p, b, rows, b, size);
-        exchange(o, a, k, rows, n, b, own, stands, place, order);
+        exchange(&a, size, k, rows, n, b, &own, order);
         solve_block(&(struct columns){ o, left, beside, b, n - k - b, 0, 1, 1 });
         multiply(o, -1, part(a, k + b, k, size), beside, part(a, k + b, k + b, size), rows - b, n - k - b, b,
                  false);
@@ -239,7 +250,8 @@ static int64_t lu(const struct one *o, struct view a, int64_t m, int64_t n, int6
     return exchanges;
 }
 
-static int64_t lu_factors(const struct one *o, const int64_t *g, const void *const *in, void *const *out, char *work)
+static int64_t lu_factors(const struct one *o, const int64_t *g, const void *const *in, void *const *out,
+                          char *work)
 {
     memcpy(out[0], in[0], (size_t)(g[0] * g[1] * o->size));
     const int64_t exchanges = lu(o, (struct view){ out[0], g[1], 1 }, g[0], g[1], out[1], work);

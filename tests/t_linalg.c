@@ -295,6 +295,50 @@ TEST(hilbert_matrix)
     }
 }
 
+/* Matrices of very large and very small elements: factors and values are those of x, scaled. */
+TEST(large_and_small_elements)
+{
+    static const char *const formulas[] = {
+        "svdvals(x * c) / c - svdvals(x)",
+        "svd(x * c)[0] - svd(x)[0]",
+        "a = x + x.T; eigvalsh(a * c) / c - eigvalsh(a)",
+        "a = x + x.T; eigh(a * c)[1] - eigh(a)[1]",
+        "a = dot(x, x.T) * (1 + sum(sqr(x), axis=0)); (eigvals(a * c) / c - eigvals(a)) / 64",
+        "a = dot(x, x.T) * (1 + sum(sqr(x), axis=0)); eig(a * c)[1] - eig(a)[1]",
+        "qr(x * c)[1] / c - qr(x)[1]",
+        "qr(x * c)[0] - qr(x)[0]",
+        "solve(x * c, x[0] * c) - solve(x, x[0])",
+        "matrix_inverse(x * c) * c - matrix_inverse(x)",
+        "i = cast(eye(4), x.dtype); cholesky((dot(x, x.T) + i) * c) / sqrt(c) - cholesky(dot(x, x.T) + i)",
+    };
+    static const double scale[2][4] = { { 1e-30, 1e-20, 1e20, 1e30 }, { 1e-290, 1e-160, 1e160, 1e290 } };
+    static const double x[16] = {
+        2, 0.5, -1, 0.25, -0.5, 1.5, 0.75, 1, 1, -0.25, 3, 0.5, 0.125, 1, -0.75, -2
+    };
+    mc_array *wide = matrix(4, 4, x);
+    for (int d = 0; d < 2; d++) {
+        for (int k = 0; k < 4; k++) {
+            const mc_dtype dtype = d ? MC_FLOAT64 : MC_FLOAT32;
+            mc_array *c = mc_array_new(dtype, MC_NOSHAPE);
+            mc_array_set(c, NULL, scale[d][k]);
+            struct leaf leaf[] = { { "x", mc_array_cast(wide, dtype), 0, false }, { "c", c, 0, false } };
+            for (size_t i = 0; i < NELEM(formulas) * NELEM(solvers); i++) {
+                const char *formula = formulas[i / NELEM(solvers)], *solver = solvers[i % NELEM(solvers)];
+                use(solver);
+                mc_array *y = compiled(2, leaf, formula, "FAST_COMPILE");
+                const double off = y ? largest(y) : NAN;
+                CHECK(off <= 100 * mc_dtypes[dtype].eps || (!y && refused()),
+                      "%s by %s, c = %g: off by %g %s", formula, solver, scale[d][k], off,
+                      y ? "" : mc_last_error());
+                mc_array_unref(&y);
+            }
+            mc_array_unref(&leaf[0].a);
+            mc_array_unref(&c);
+        }
+    }
+    mc_array_unref(&wide);
+}
+
 /* ---- errors, and elements that are not finite ---- */
 
 static const struct wrong { const char *formula, *message; } wrong[] = {
@@ -444,4 +488,20 @@ TEST(lapack_can_be_switched_off)
     mc_array_unref(&y);
     mc_array_unref(&a);
     mc_flag_set("lapack", "auto");
+}
+
+/* Each ends in a result or in an error, whichever allocation fails. */
+TEST(without_memory)
+{
+    static const char *const formulas[] = { "cholesky(dot(x, x.T))", "svd(x)[0]", "lu(x)[2]", "lstsq(x, x)[0]", "expm(x)" };
+    mc_array *x = matrix(2, 2, (double[]){ 1, 2, 3, 5 });
+    struct leaf leaf = { "x", x, 0, false };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        ALLOC_FAIL_LOOP {
+            mc_array *y = compiled(1, &leaf, formulas[i], "FAST_COMPILE");
+            CHECK(y || ALLOC_FAILED, "%s: %s", formulas[i], mc_last_error());
+            mc_array_unref(&y);
+        }
+    }
+    mc_array_unref(&x);
 }

@@ -64,6 +64,27 @@ TARGET static R NAME(norm)(const R *x, int64_t stride, int64_t n)
     return most * NAME(root)(sum);
 }
 
+/* A power of two by which the elements are about as large as 1; 1 if they are that already, within a factor of a million. */
+TARGET static R NAME(power_for)(const R *x, int64_t n)
+{
+    const R limit = (R)(sizeof(R) == 4 ? 1e35 : 1e300); /* of numbers that are nearly 0 */
+    R most = 0, by = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const R a = NAME(magnitude)(x[i]);
+        most = a > most ? a : most;
+    }
+    if (most >= (R)1e-6 && most <= (R)1e6) {
+        return 1;
+    }
+    for (; most > 1 && most - most == 0; most /= 2) {
+        by /= 2;
+    }
+    for (; most > 0 && most < (R)0.5 && by < limit; most *= 2) {
+        by *= 2;
+    }
+    return by;
+}
+
 /* Are all elements finite? */
 TARGET static int NAME(finite)(const R *x, int64_t n)
 {

@@ -168,7 +168,11 @@ TARGET static int64_t NAME(eig)(const int64_t *g, const R *a, R *w, R *v, R *wor
     if (!NAME(finite)(a, n * n)) {
         return -1;
     }
+    const R by = NAME(power_for)(a, n * n);
     NAME(copied)(h, n, a, n, n, n);
+    if (by != 1) {
+        NAME(scale_row)(h, by, n * n);
+    }
     NAME(hessenberg)(h, q, n, spare);
     const int64_t bad = NAME(schur)(h, q, n, eps, spare);
     R most = 0;
@@ -194,6 +198,9 @@ TARGET static int64_t NAME(eig)(const int64_t *g, const R *a, R *w, R *v, R *wor
         }
         NAME(divide_row)(to, NAME(norm)(to, 1, n), n);
         NAME(point_up)(to, 1, n, NULL, 0);
+    }
+    for (int64_t i = 0; by != 1 && i < n; i++) {
+        w[i] /= by;
     }
     NAME(sort_with_rows)(w, n, g[1] ? rows : NULL, n, NULL, 0, 0);
     if (g[1]) {

@@ -153,8 +153,15 @@ TARGET static int64_t NAME(svd)(const int64_t *g, const R *a, R *u, R *s, R *vh,
     } else {
         NAME(transposed)(copy, m, a, n, m, n);
     }
+    const R by = NAME(power_for)(a, m * n); /* squares of elements are neither too large nor too small */
+    if (by != 1) {
+        NAME(scale_row)(copy, by, m * n);
+    }
     const int64_t bad = NAME(svd_tall)(copy, most, least, c, s, g[3] ? ut : NULL, g[3] ? vt : NULL, spare,
                                        row);
+    for (int64_t i = 0; by != 1 && i < least; i++) {
+        s[i] /= by;
+    }
     for (int64_t i = 0; g[3] && i < least; i++) {
         R *const left = ut + i * most, *const right = vt + i * least;
         NAME(point_up)(m >= n ? left : right, 1, m, m >= n ? right : left, n);

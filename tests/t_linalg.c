@@ -493,7 +493,8 @@ TEST(lapack_can_be_switched_off)
 /* Each ends in a result or in an error, whichever allocation fails. */
 TEST(without_memory)
 {
-    static const char *const formulas[] = { "cholesky(dot(x, x.T))", "svd(x)[0]", "lu(x)[2]", "lstsq(x, x)[0]", "expm(x)" };
+    static const char *const formulas[] = { "cholesky(dot(x, x.T))", "svd(x)[0]", "lu(x)[2]",
+                                            "lstsq(x, x)[0]", "expm(x)" };
     mc_array *x = matrix(2, 2, (double[]){ 1, 2, 3, 5 });
     struct leaf leaf = { "x", x, 0, false };
     for (size_t i = 0; i < NELEM(formulas); i++) {

@@ -224,6 +224,12 @@ MC_API mc_node *mc_slogdet(mc_node *x);
 /* the exponential of a matrix: a Pade approximant of x divided by a power of two, which is then squared;
  * of a stack the same power for all */
 MC_API mc_node *mc_expm(mc_node *x);
+/* the solution x of a x = b for lower triangular a */
+MC_API mc_node *mc_solve_lower_triangular(mc_node *a, mc_node *b);
+/* the solution x of a x = b for upper triangular a */
+MC_API mc_node *mc_solve_upper_triangular(mc_node *a, mc_node *b);
+/* the condition number of a matrix: its largest singular value divided by the least */
+MC_API mc_node *mc_cond(mc_node *x);
 
 /* ---------------------------------------------------------------- Shapes, axes, dtypes ---- */
 
@@ -969,6 +975,9 @@ MC_API void mc_here(const char *file, int line);
 #define mc_det(...) (mc_here(__FILE__, __LINE__), mc_det(__VA_ARGS__))
 #define mc_slogdet(...) (mc_here(__FILE__, __LINE__), mc_slogdet(__VA_ARGS__))
 #define mc_expm(...) (mc_here(__FILE__, __LINE__), mc_expm(__VA_ARGS__))
+#define mc_solve_lower_triangular(...) (mc_here(__FILE__, __LINE__), mc_solve_lower_triangular(__VA_ARGS__))
+#define mc_solve_upper_triangular(...) (mc_here(__FILE__, __LINE__), mc_solve_upper_triangular(__VA_ARGS__))
+#define mc_cond(...) (mc_here(__FILE__, __LINE__), mc_cond(__VA_ARGS__))
 #define mc_cast(...) (mc_here(__FILE__, __LINE__), mc_cast(__VA_ARGS__))
 #define mc_dimshuffle(...) (mc_here(__FILE__, __LINE__), mc_dimshuffle(__VA_ARGS__))
 #define mc_reshape(...) (mc_here(__FILE__, __LINE__), mc_reshape(__VA_ARGS__))

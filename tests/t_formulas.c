@@ -136,6 +136,9 @@ static const struct { const char *call, *same; bool rough; } calls[] = {
     { "dot(m, dot(pinv_above(m, 1e-7), m))", "m", true },
     { "dot(m, lstsq_above(m, u[:3], 1e-7))", "u[:3]", true },
     { "diag(expm(diag(u)))", "exp(u)" },
+    { "dot(tril(m[:, :3]), solve_lower_triangular(m[:, :3], n))", "n", true },
+    { "dot(triu(m[:, :3]), solve_upper_triangular(m[:, :3], n))", "n", true },
+    { "cond(diag(u))", "max(u) / min(u)" },
 };
 
 struct world { mc_graph *g; mc_node *leaf[5]; mc_array *value[5]; };

@@ -81,6 +81,8 @@ struct lapack {
     struct mc_factor_stack stack;
     const struct mc_factor_level *level;
     any_fn *fn[2];
+    int (*threads)(void);       /* NULL: the library has no such setting */
+    void (*set_threads)(int);
     int lwork, liwork;
 };
 /* One matrix. */
@@ -268,17 +270,11 @@ static int64_t one(const struct mc_factor *f, const void *const *in, void *const
 /* ---- the solver ---- */
 
 /* Sets the number of threads of OpenBLAS; returns the old one. */
-static int set_threads(int n)
+static int set_threads(const struct lapack *p, int n)
 {
-    int (*get)(void) = NULL;
-    void (*set)(int) = NULL;
-    void *found = find("openblas_get_num_threads");
-    memcpy(&get, &found, sizeof found);
-    found = find("openblas_set_num_threads");
-    memcpy(&set, &found, sizeof found);
-    const int before = get ? get() : n;
-    if (set && before != n) {
-        set(n);
+    const int before = p->threads ? p->threads() : n;
+    if (p->set_threads && before != n) {
+        p->set_threads(n);
     }
     return before;
 }
@@ -310,9 +306,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         return s;
     }
     stack.arg = (void *)(uintptr_t)p;
-    const int before = set_threads(threads > 0 ? MC_MIN(threads, mc_team_size()) : mc_team_size());
+    const int before = set_threads(p, threads > 0 ? MC_MIN(threads, mc_team_size()) : mc_team_size());
     const mc_status s = mc_factor_stack_run(&stack, operand, workspace, 1);
-    set_threads(before);
+    set_threads(p, before);
     return s;
 }
 
@@ -401,6 +397,9 @@ static struct mc_plan *plan(const struct mc_problem *p)
     d->level = mc_factor_level();
     d->fn[0] = routine(needs[f->kind].first, f->dtype);
     d->fn[1] = routine(needs[f->kind].second, f->dtype);
+    void *found[2] = { find("openblas_get_num_threads"), find("openblas_set_num_threads") };
+    memcpy(&d->threads, &found[0], sizeof d->threads);
+    memcpy(&d->set_threads, &found[1], sizeof d->set_threads);
     if (!ask(d, f)) {
         mc_free(d);
         mc_fail(MC_EUNSUPPORTED, "lapack: the library does not take the sizes");

@@ -17,6 +17,13 @@ struct mc_pool_problem;
 struct mc_norm_problem;
 struct mc_pooled_problem;
 
+/* The steps of a body that do something, and the values that are copied to results after them. */
+struct mc_body_steps {
+    const int *run, *copied;
+    int nrun, ncopied;
+    int64_t times;              /* steps of the loop */
+};
+
 /* Who computes the epilogue of a solver step. */
 enum mc_epilogues {
     EPILOGUE_BEHIND,            /* the step's kernel, after the solver */
@@ -101,6 +108,12 @@ struct mc_backend {
      * compiled.  body: prepares the body for its steps, which run as a part of f's call; or NULL */
     mc_status (*zero)(struct mc_function *f, char *at, size_t bytes);
     void (*body)(const struct mc_function *f, struct mc_function *body);
+    /* All steps of a loop as one piece of work; or NULL.  resident: can a body's steps be that?  note: the
+     * body's addresses are those of the next step of the loop, and to[] those of the copied results; false:
+     * they move in another way than it can follow.  run_noted: runs the steps that were noted */
+    bool (*resident)(struct mc_function *body, const struct mc_shape_plan *p, const struct mc_body_steps *s);
+    bool (*note)(struct mc_function *body, const struct mc_shape_plan *p, char *const *to);
+    mc_status (*run_noted)(struct mc_function *body, const struct mc_shape_plan *p);
     mc_array *(*copy_on_device)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     /* results. result_make: before the steps, prepares where the result goes. result_take: after them, sets
      * f->result[output] */

@@ -89,8 +89,16 @@ static mc_node *update(const struct mc_match *m)
 
 /* ---- sums of parts ---- */
 
-/* Zeros with y set from `from` to `to` along one axis. */
+/* Zeros with y set from `from` to `to` along one axis; END: to its end, whose size is unknown. */
+static const int64_t END = INT64_MAX;
 struct padded { mc_node *n; int axis; int64_t from, to; };
+
+/* Is y as long as the part?  Of unknown sizes it is, unless its size 1 is promised, which is repeated.  What a
+ * part has beyond the end of the axis, y has not. */
+static bool is_as_long(const struct padded *p, int64_t size, int64_t have)
+{
+    return size >= 0 && have >= 0 ? p->to <= size && have == p->to - p->from : have != 1 && p->to >= p->from;
+}
 
 static bool is_padded(mc_node *n, struct padded *p)
 {
@@ -109,10 +117,10 @@ static bool is_padded(mc_node *n, struct padded *p)
         }
         const bool start = s[SPEC_START_KIND] == BOUND_CONST, stop = s[SPEC_STOP_KIND] == BOUND_CONST;
         p->from = start ? s[SPEC_START] : 0;
-        p->to = stop ? s[SPEC_STOP] : size;
+        p->to = stop ? s[SPEC_STOP] : size < 0 ? END : size;
         if (p->axis >= 0 || s[SPEC_INDEX] || s[SPEC_STEP_KIND] != BOUND_CONST || s[SPEC_STEP] != 1 ||
-            (!start && s[SPEC_START_KIND]) || (!stop && s[SPEC_STOP_KIND]) || p->from < 0 || p->to > size ||
-            have != p->to - p->from) {
+            (!start && s[SPEC_START_KIND]) || (!stop && s[SPEC_STOP_KIND]) || p->from < 0 ||
+            !is_as_long(p, size, have)) {
             return false;
         }
         p->axis = i;
@@ -165,9 +173,12 @@ static mc_node *side_by_side(const struct padded *a, const struct padded *b)
         index_set_whole(&to, i);
     }
     int64_t *s = &to.spec[axis * SPEC_N];
-    s[SPEC_START_KIND] = s[SPEC_STOP_KIND] = BOUND_CONST;
+    s[SPEC_START_KIND] = BOUND_CONST;
     s[SPEC_START] = a->from;
-    s[SPEC_STOP] = b->to;
+    if (b->to != END) {
+        s[SPEC_STOP_KIND] = BOUND_CONST;
+        s[SPEC_STOP] = b->to;
+    }
     int64_t set = true;
     const struct mc_attr update_attr[2] = {
         { .kind = ATTR_INTS, .n = a->n->type.rank * SPEC_N, .ints = to.spec },
@@ -175,8 +186,8 @@ static mc_node *side_by_side(const struct padded *a, const struct padded *b)
     if (mc_is_error(y)) {
         return y;
     }
-    return a->from == 0 && b->to == a->n->type.dims[axis]
-               ? y
+    return a->from == 0 && (b->to == END || b->to == a->n->type.dims[axis])
+               ? mc_fit(a->n, y)
                : mc_apply(y->graph, a->n->op, 2, (mc_node *[]){ a->n->in[0], y }, update_attr);
 }
 
@@ -195,7 +206,7 @@ static mc_node *sum_of_parts(const struct mc_match *m)
                 continue;
             }
             sum = side_by_side(&p[0], &p[1]);
-            for (int j = 0; j < n; j++) {
+            for (int j = 0; sum && j < n; j++) {
                 sum = j == i || j == k ? sum : mc_op2("add", sum, term[j]);
             }
         }
@@ -209,7 +220,9 @@ static const struct mc_rule rows[] = {
                 "inc_subtensor(zeros([4, 5], dtype='float64')[:, 2:], specify_shape(y[:4, 2:], [4, 3])); "
                 "inc_subtensor(zeros([4, 5], dtype='float64')[1:2], specify_shape(x[:1], [1, 5])) + y + "
                 "inc_subtensor(zeros([4, 5], dtype='float64')[2:], specify_shape(x[:2], [2, 5])) + "
-                "inc_subtensor(zeros([4, 5], dtype='float64')[:1], specify_shape(y[1:2], [1, 5]))" },
+                "inc_subtensor(zeros([4, 5], dtype='float64')[:1], specify_shape(y[1:2], [1, 5])); "
+                "inc_subtensor(zeros_like(x)[:, 2:], sin(x[:, 2:])) + inc_subtensor(zeros_like(x)[:, :2], y[:, :2]); "
+                "inc_subtensor(zeros_like(x)[1:3], x[1:3]) + inc_subtensor(zeros_like(x)[3:9], y[3:9])" },
     { .op = "subtensor_update", .make = update, .promise = FINITE, .name = "subtensor_update",
       .sample = "inc_subtensor(zeros_like(x)[1:], y[1:]); set_subtensor(set_subtensor(x[1:], y[1:])[1:], 2); "
                 "inc_subtensor(inc_subtensor(x[1:], y[1:])[1:], y[1:]); set_subtensor(x[0:], y); inc_subtensor(x[0:], y); set_subtensor(x[::-1], y); inc_subtensor(zeros_like(x)[:, ::-1], y)" },

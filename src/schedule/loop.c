@@ -111,48 +111,68 @@ static mc_status copy_state(struct mc_function *f, const struct mc_slot *from, c
     return src == dst || !dst ? MC_OK : f->code->backend->copy(f, from, src, dst);
 }
 
-static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                           struct loop *x)
+/* The body's steps, or a note of where its values are in this step of the loop.  *even: they move as the
+ * backend can follow. */
+static mc_status run_or_note(const struct loop *x, bool noting, bool *even)
+{
+    if (!noting) {
+        return run_body(x);
+    }
+    char *to[MC_MOST_RESULTS];
+    int n = 0;
+    for (int j = 0; j < x->body->code->program.noutput; j++) {
+        to[n] = x->out[j].at;
+        n += x->out[j].copied;
+    }
+    *even = x->body->code->backend->note(x->body, x->plan, to);
+    return MC_OK;
+}
+
+/* Where the states are after the last step, and how many steps were made. */
+struct walk {
+    char *state[MC_MOST_STATES], *all[MC_MOST_STATES];
+    int64_t t;
+    bool last, even;
+};
+
+static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                      struct loop *x, bool noting, struct walk *w)
 {
     const struct mc_loop *l = &x->l;
-    const struct mc_program *pr = &x->body->code->program;
-    const struct mc_backend *backend = f->code->backend;
     const struct mc_space *remote = f->code->device->space;
-    char *state[MC_MOST_STATES], *all[MC_MOST_STATES];
-    int64_t t = 0;
-    bool last = false;
+    *w = (struct walk){ .even = true };
     for (int i = 0; i < l->body->nin; i++) {
         x->in[i].at = f->ptr[st->src[1 + i]];
     }
     for (int i = 0; i < l->nstate; i++) {
         const int kept = mc_loop_kept_result(l, i), v = st->src[1 + l->nsequence + i];
         const struct mc_slot *slot = &p->slot[v];
-        all[i] = kept >= 0 ? f->ptr[st->dst[kept]] : NULL;
-        state[i] = f->ptr[v];
+        w->all[i] = kept >= 0 ? f->ptr[st->dst[kept]] : NULL;
+        w->state[i] = f->ptr[v];
         if (!mc_slot_contiguous(slot)) { /* the body reads states that are */
-            state[i] = state_at(x, i, 1, NULL);
-            TRY(copy_state(f, slot, f->ptr[v], state[i]));
+            w->state[i] = state_at(x, i, 1, NULL);
+            TRY(copy_state(f, slot, f->ptr[v], w->state[i]));
         }
     }
     for (int i = 0; i < l->ncollect; i++) {
         x->out[l->nstate + i].at = f->ptr[st->dst[mc_loop_collect_result(l, i)]];
     }
     if (l->until) {
-        x->out[pr->noutput - 1].at = remote ? x->arena + x->flag : (char *)&last;
+        x->out[x->body->code->program.noutput - 1].at = remote ? x->arena + x->flag : (char *)&w->last;
     }
-    TRY(x->steps > 0 ? prepare(x) : MC_OK);
-    for (; t < x->steps && !last; t++) {
+    TRY(x->steps > 0 && !noting ? prepare(x) : MC_OK);
+    for (; w->t < x->steps && !w->last && w->even; w->t++) {
         for (int i = 0; i < l->nstate; i++) {
-            x->in[l->nsequence + i].at = state[i];
-            x->out[i].at = state_at(x, i, t, all[i]);
+            x->in[l->nsequence + i].at = w->state[i];
+            x->out[i].at = state_at(x, i, w->t, w->all[i]);
         }
         place(x);
-        const mc_status s = run_body(x);
+        const mc_status s = run_or_note(x, noting, &w->even);
         if (s < 0) {
-            return s == MC_EMEMORY ? s : mc_fail_again("t = %lld: ", (long long)t);
+            return s == MC_EMEMORY ? s : mc_fail_again("t = %lld: ", (long long)w->t);
         }
         for (int i = 0; i < l->nstate; i++) {
-            state[i] = x->out[i].at;
+            w->state[i] = x->out[i].at;
         }
         for (int i = 0; i < l->nsequence; i++) {
             x->in[i].at += x->in[i].stride;
@@ -161,26 +181,54 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
             x->out[l->nstate + i].at += x->out[l->nstate + i].stride;
         }
         if (l->until && remote) {
-            TRY(remote->get(remote, &last, x->arena + x->flag, sizeof last));
+            TRY(remote->get(remote, &w->last, x->arena + x->flag, sizeof w->last));
         }
     }
+    return MC_OK;
+}
+
+/* May all steps be one piece of work of the device? */
+static bool may_note(const struct loop *x)
+{
+    const struct mc_backend *b = x->body->code->backend;
+    const struct mc_program *pr = &x->body->code->program;
+    int copied[MC_MOST_RESULTS], n = 0;
+    for (int j = 0; j < pr->noutput; j++) {
+        copied[n] = pr->output[j];
+        n += x->out[j].copied;
+    }
+    return b->resident && !x->watched && !x->l.until &&
+           b->resident(x->body, x->plan, &(struct mc_body_steps){ x->run, copied, x->nrun, n, x->steps });
+}
+
+static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                           struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_backend *backend = f->code->backend;
+    const struct mc_space *remote = f->code->device->space;
+    struct walk w = { .even = false };
+    if (may_note(x)) {
+        TRY(walk(f, p, st, x, true, &w));
+    }
+    TRY(w.even ? backend->run_noted(x->body, x->plan) : walk(f, p, st, x, false, &w));
     for (int i = 0; i < l->nstate; i++) {
         const struct mc_slot *to = &p->slot[st->dst[i]];
-        TRY(copy_state(f, to, state[i], f->ptr[st->dst[i]]));
-        if (all[i]) {
-            TRY(backend->zero(f, all[i] + t * x->bytes[i], (size_t)((x->steps - t) * x->bytes[i])));
+        TRY(copy_state(f, to, w.state[i], f->ptr[st->dst[i]]));
+        if (w.all[i]) {
+            TRY(backend->zero(f, w.all[i] + w.t * x->bytes[i], (size_t)((x->steps - w.t) * x->bytes[i])));
         }
     }
     for (int i = 0; i < l->ncollect; i++) {
         const struct port *o = &x->out[l->nstate + i];
-        TRY(backend->zero(f, o->at, (size_t)((x->steps - t) * o->stride)));
+        TRY(backend->zero(f, o->at, (size_t)((x->steps - w.t) * o->stride)));
     }
     if (l->until) {
         char *count = f->ptr[st->dst[st->ndst - 1]];
         if (remote) {
-            return remote->put(remote, count, &t, sizeof t);
+            return remote->put(remote, count, &w.t, sizeof w.t);
         }
-        memcpy(count, &t, sizeof t);
+        memcpy(count, &w.t, sizeof w.t);
     }
     return MC_OK;
 }

@@ -30,7 +30,8 @@ struct shim { /* what a kernel sees of the thread that it is */
 extern shim fake_now;
 extern std::recursive_mutex fake_lock;
 #define LOCK std::lock_guard<std::recursive_mutex> hold(fake_lock)
-/* 0, or the driver's code of what went wrong.  together: blocks along y. */
+enum { FAKE_ALL = 256 };
+/* 0, or the driver's code of what went wrong.  together: blocks along y; FAKE_ALL + n: all n, along x. */
 int fake_grid(void *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared,
               unsigned together, const void *args, size_t nargs);
 #endif

@@ -40,6 +40,7 @@ struct meeting { /* threads that wait for each other */
 static char *stacks;
 static void *main_sp, *sp[TOGETHER * MOST];
 static bool done_[TOGETHER * MOST];
+static bool all_at_once;
 static unsigned me, nthreads, nblocks; /* of a block; that run together */
 static meeting block[TOGETHER], all;
 static shim_u3 block_id[TOGETHER];
@@ -149,7 +150,7 @@ static int run_blocks(shim_u3 first)
     memset(warp_gen, 0, sizeof warp_gen);
     for (unsigned b = 0; b < nblocks; b++) {
         block[b] = { nthreads, 0, 0 };
-        block_id[b] = { first.x, first.y + b, first.z };
+        block_id[b] = all_at_once ? shim_u3{ b, 0, 0 } : shim_u3{ first.x, first.y + b, first.z };
     }
     for (unsigned i = 0; i < nthreads * nblocks; i++) {
         warp_live[warp_of(i)]++;
@@ -199,7 +200,7 @@ static int run_grid(const unsigned g[3])
     volatile int e = sigsetjmp(out_of_grid, 1) ? 700 : 0;
     for (unsigned z = 0; z < g[2] && !e; z++)
         for (unsigned y = 0; y < g[1] && !e; y += nblocks)
-            for (unsigned x = 0; x < g[0] && !e; x++)
+            for (unsigned x = 0; x < (all_at_once ? 1 : g[0]) && !e; x++)
                 e = run_blocks(backward ? shim_u3{ g[0] - 1 - x, g[1] - nblocks - y, g[2] - 1 - z } : shim_u3{ x, y, z });
     for (int i = 0; i < 2; i++)
         sigaction(signals[i], &before[i], NULL);
@@ -208,8 +209,10 @@ static int run_grid(const unsigned g[3])
 int fake_grid(void *f, const unsigned g[3], const unsigned b[3], unsigned shared, unsigned together, const void *a,
               size_t n)
 {
+    all_at_once = together > FAKE_ALL;
+    together %= FAKE_ALL;
     if (b[0] * b[1] * b[2] > MOST || !(b[0] * b[1] * b[2]) || g[1] > 65535 || g[2] > 65535 || !together ||
-        together > TOGETHER || g[1] % together)
+        together > TOGETHER || (all_at_once ? g[1] * g[2] != 1 : g[1] % together))
         return 1;
     if (!stacks)
         stacks = (char *)mmap(NULL, (size_t)STACK * MOST * TOGETHER, PROT_READ | PROT_WRITE,

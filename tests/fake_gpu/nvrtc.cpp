@@ -103,6 +103,8 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     }
     replace(t, "asm volatile(\"\" : \"+h\"(raw[i][0].bits), \"+h\"(raw[i][1].bits));", "");
     replace(t, "asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\");", "shim_now->cluster();");
+    replace(t, "meet(A.head.arrived, goal);", "shim_now->cluster();");
+    replace(t, "asm volatile(\"ld.acquire.gpu.global.u32 %0, [%1];\" : \"=r\"(n) : \"l\"(arrived) : \"memory\");", "n = goal;");
     for (size_t at; (at = t.find("asm volatile(\"fence.release.sync_restrict")) != std::string::npos;)
         t.replace(at, t.find(");", at) + 2 - at, "shim_now->cluster();");
     replace(t, "asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");", "shim_now->cluster();");

@@ -40,6 +40,7 @@ struct mc_cuda {
     int processors;             /* multiprocessors */
     size_t shared;              /* most bytes of shared memory of a block */
     unsigned together;          /* most blocks of a cluster; 1: no clusters */
+    bool cooperative;           /* it can run all blocks of a launch at the same time */
     void *context, *stream;     /* CUcontext, CUstream: all work of the device is on this stream, in order */
     struct mc_space space;      /* its memory space */
     pthread_mutex_t lock;       /* recursive; held by mc_cuda_enter */
@@ -143,6 +144,7 @@ struct mc_grid {
     size_t shared;
     /* size of a cluster along y, at most d->together; 0 is 1 */
     unsigned together;
+    bool all_at_once;           /* all blocks run at the same time, or the launch fails */
     bool maps;                  /* args hold a mc_cuda_tensor_map, which the driver must align to 64 bytes */
 };
 /* args: one struct, the kernel's only parameter.  An empty grid launches nothing. */

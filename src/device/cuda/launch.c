@@ -31,7 +31,7 @@ static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, cons
 {
     follows = follows && d->sm >= FOLLOWS_SM && !d->branches; /* it needs exactly one predecessor */
     d->branches = false;
-    struct attribute with[2];
+    struct attribute with[3];
     unsigned n = 0;
     if (follows) {
         with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -41,6 +41,10 @@ static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, cons
         with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
                                         .u.blocks = { 1, g->together, 1 } };
     }
+    if (g->all_at_once) {
+        with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .u.value = 1 };
+    }
+    const bool by_address = g->maps || g->all_at_once; /* a capture takes a cooperative launch only so */
     void *aligned[] = { (void *)(uintptr_t)args },
          *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs,
                       (void *)PARAM_END };
@@ -62,8 +66,10 @@ static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, cons
                           "shared memory of", name));
     }
     mc_cuda_launched(d, name);
+    d->branches = g->all_at_once; /* in a capture no launch may overlap such a one */
     return mc_cuda_check(
-        d, mc_nv.cuLaunchKernelEx(&c, kernel, g->maps ? aligned : NULL, nargs && !g->maps ? extra : NULL),
+        d,
+        mc_nv.cuLaunchKernelEx(&c, kernel, by_address ? aligned : NULL, nargs && !by_address ? extra : NULL),
         "launch of", name);
 }
 

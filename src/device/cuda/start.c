@@ -245,6 +245,7 @@ static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_proper
     }
     *d = (struct mc_cuda){ .sm = f->sm, .processors = f->processors, .trail = trail, .pid = (long)getpid() };
     d->shared = (size_t)attribute(device, NV_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    d->cooperative = attribute(device, NV_CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) > 0;
     d->together = f->sm >= TOGETHER_SM ? TOGETHER : 1;
     d->space = (struct mc_space){ d->id, d, space_put, space_get, space_copy, space_release };
     d->device = (struct mc_device){ d->id, ordinal, f->memory, &d->space, &device_ops };

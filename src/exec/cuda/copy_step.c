@@ -27,6 +27,7 @@ static mc_status add_copy(struct mc_copy_step *w, const struct mc_slot *from, co
         plain &= size[a] == 1 || (l.to_stride[a] == dense && l.from_stride[a] == dense);
         dense *= size[a];
     }
+    p.layout = l;
     if (plain) {
         p.bytes = (size_t)(dense * bytes);
     } else {
@@ -200,6 +201,12 @@ static void release(struct mc_exec *e)
 }
 
 static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+const struct mc_copy_step *mc_copy_step_of(const struct mc_exec *e)
+{
+    const struct mc_copy_step *w = e && e->ops == &ops ? (const struct mc_copy_step *)e : NULL;
+    return w && !w->move ? w : NULL;
+}
 
 mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
 {

@@ -10,6 +10,7 @@ enum { REGION_WORD = 16 };      /* bytes that a thread moves at once */
 /* one copy; NULL `copy`: both sides are contiguous, `bytes` are copied */
 struct mc_copy_step_part {
     struct mc_cuda_copy *copy;
+    struct mc_cuda_layout layout;
     size_t bytes;
     int src, dst;
     int64_t at;                 /* offset in the result, bytes */
@@ -26,6 +27,7 @@ struct mc_copy_step {
 };
 
 /* copy_step.c */
+const struct mc_copy_step *mc_copy_step_of(const struct mc_exec *e); /* NULL: it is no step of copies alone */
 int  mc_copy_step_value(const struct mc_function *f, const mc_node *n);
 /* strides of contiguous memory, in elements */
 void mc_copy_step_strides(int rank, const int64_t *dims, int64_t *stride);

@@ -379,6 +379,7 @@ const struct mc_backend mc_backend_cuda = {
     .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
     .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,
     .zero = mc_cuda_fn_zero, .body = mc_cuda_fn_body,
+    .resident = mc_cuda_resident_begin, .note = mc_cuda_resident_note, .run_noted = mc_cuda_resident_run,
     .copy_on_device = mc_remote_copy_on_device, .result_make = mc_cuda_fn_result_make,
     .result_take = mc_cuda_fn_result_take, .images = mc_cuda_fn_images, .image_rank = image_rank,
     .updated = updates_made,

@@ -50,6 +50,7 @@ struct mc_cuda_fn_plan {
     bool with_updates;          /* the capture makes the updates */
     /* the steps make the updates: no result is a shared variable's memory, and shapes stay */
     bool updates;
+    struct mc_cuda_resident *resident; /* of a body: all its steps in one kernel; NULL: not yet asked for */
 };
 struct mc_cuda_fn_function {
     bool *pinned;                 /* by output: the result is written by the GPU to pinned memory */
@@ -76,6 +77,8 @@ static inline int mc_cuda_fn_number(const struct mc_function *f, int step)
 /* for mc_kernel.never */
 unsigned mc_grid_excluded_forms(const struct mc_step *st);
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+/* the launch that mc_grid_plan made; NULL: it made none */
+const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
 /* can copy_step.c run it? checks: set if that checks indices */
 bool mc_copy_step_can(const struct mc_step *st, bool *checks);
@@ -91,6 +94,12 @@ mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_pl
 mc_status mc_cuda_fn_bodies(struct mc_function *f); /* f's bodies share its error words */
 void mc_cuda_fn_body(const struct mc_function *f, struct mc_function *body);
 mc_status mc_cuda_fn_zero(struct mc_function *f, char *at, size_t bytes);
+/* resident.c: loops in one kernel; see struct mc_backend */
+bool mc_cuda_resident_begin(struct mc_function *f, const struct mc_shape_plan *p,
+                            const struct mc_body_steps *s);
+bool mc_cuda_resident_note(struct mc_function *f, const struct mc_shape_plan *p, char *const *to);
+mc_status mc_cuda_resident_run(struct mc_function *f, const struct mc_shape_plan *p);
+void mc_cuda_resident_free(struct mc_cuda_resident *r);
 /* values.c */
 mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p);

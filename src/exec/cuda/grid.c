@@ -174,6 +174,11 @@ static void release(struct mc_exec *e)
 
 static const struct mc_exec_ops ops = { .run = run, .free = release };
 
+const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e)
+{
+    return e && e->ops == &ops ? (const struct mc_grid_launch *)e : NULL;
+}
+
 /* ---- planning ---- */
 
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)

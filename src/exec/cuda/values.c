@@ -18,6 +18,7 @@ void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
     struct mc_cuda_fn_plan *q = p->own;
     if (q) {
         mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
+        mc_cuda_resident_free(q->resident);
         mc_free(q->captured_addresses);
         mc_remote_forget(f, p);
     }

@@ -14,6 +14,11 @@ struct mc_heavy_epilogue {
     int other;                  /* a term of any other sizes or strides */
     int result;
 };
+/* the one term of a product's epilogue; -1: there is none */
+static inline int mc_heavy_term(const struct mc_heavy_epilogue *e)
+{
+    return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
+}
 struct mc_heavy {
     struct mc_exec exec;
     struct mc_plan *plan;

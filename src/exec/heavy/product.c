@@ -37,12 +37,6 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
-/* The one term of the epilogue; -1: there is none. */
-static int one_term(const struct mc_heavy_epilogue *e)
-{
-    return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
-}
-
 /* Adds the epilogue to the problem, with its one term as C0, of any strides.  False: the step's kernel
  * computes it. */
 static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
@@ -53,7 +47,7 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
         (e->bias >= 0) + (e->residual >= 0) + (e->other >= 0) > 1) {
         return false;
     }
-    const int term = one_term(e);
+    const int term = mc_heavy_term(e);
     for (int i = 0; term >= 0 && i < 3; i++) {
         const struct mc_slot *c0 = &p->slot[term];
         const int a = r - 3 + i;
@@ -143,7 +137,7 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) },
         c = st->kernel ? st->operand[st->product] : st->dst[0];
     const struct mc_heavy_epilogue *e = &h->epilogue;
-    const int term = e->by_solver ? one_term(e) : -1;
+    const int term = e->by_solver ? mc_heavy_term(e) : -1;
     void *operand[MC_PLAN_OPERANDS] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c],
                                         term >= 0 ? f->ptr[term] : NULL };
     operand[MC_PREPARED] = h->prepared;

@@ -1,0 +1,446 @@
+/* resident.c: loops in one kernel that runs all steps of the body.  All its blocks run at the same time and
+ * meet at a barrier where a step needs what others have written.  The right operands of products stay in
+ * shared memory.
+ *
+ * A body qualifies if it consists of maps and of float32 products of few rows by constants of the loop.  Its
+ * addresses are noted for each step of the loop, and must move evenly, or between two buffers.
+ *
+ * Invariant: nothing has been launched when a loop turns out not to qualify. */
+#include "exec/cuda/resident_args.h"
+#include "exec/cuda/copy_step.h"
+#include "exec/cuda/grid.h"
+#include "exec/heavy/heavy.h"
+#include "heavy/gemm/gemm.h"
+#include "heavy/gemm/solver.h"
+
+static const char source[] = {
+#include "exec/cuda/resident_text.h"
+    , 0 };
+
+/* FEW: steps of a loop for which it is not worth a kernel; ROWS: of a product, at most; LOOK: steps whose
+ * memory is compared; ARGS: bytes that a kernel takes; ASIDE: bytes of shared memory that the compiler may
+ * use */
+enum { PHASES = 12, FEW = 8, ROWS = 256, LOOK = 4, ARGS = 4 << 10, ASIDE = 2 << 10, WORD = 16, LANES = 32 };
+
+/* A map, a product or a copy of the body. */
+struct phase {
+    const struct mc_step *st;
+    const struct mc_grid_launch *map;   /* or NULL */
+    const struct mc_gemm_problem *product;
+    struct mc_resident_copy copy;       /* if it is neither of those */
+    int value[4];                       /* of a product: X, W, Y, C; of a copy: from, to; -1: there is none */
+    int nvalue;
+    int64_t by;                         /* bytes from the value `to` on */
+    int result;                         /* of a copy to a result: its number among them + 1 */
+    int move, args;                     /* where its moves, and a map's arguments, begin */
+    int rows, lanes, at;                /* of a product: as its kernel divides it */
+};
+struct span { const char *from, *end; bool write; };
+struct mc_cuda_resident {
+    struct phase phase[PHASES];
+    int n, products;
+    bool fits;
+    int64_t noted;                      /* steps of the loop whose addresses were noted */
+    struct mc_resident_move *move;
+    int nmove;
+    struct mc_resident_head head;
+    VEC(struct span) open;              /* what was touched since the last barrier */
+    struct mc_grid grid;
+    void *kernel;
+    char *args;
+    size_t nargs, maps;                 /* bytes of all arguments; of those of the maps */
+    struct mc_array *arrived;
+};
+
+/* ---- does the body qualify? ---- */
+
+static int columns_of(int64_t n, int blocks)
+{
+    const int each = (int)((n + blocks - 1) / blocks);
+    return (each + RESIDENT_COLUMNS - 1) / RESIDENT_COLUMNS * RESIDENT_COLUMNS;
+}
+
+static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_step *st,
+                        const struct mc_heavy *h)
+{
+    const struct mc_gemm_problem *q = h && h->plan && strcmp(mc_heavy_family(st), "gemm") == 0
+                                          ? gemm(h->plan->problem)
+                                          : NULL;
+    if (!q || r->n == PHASES || r->products == RESIDENT_PRODUCTS || h->copy[0] >= 0 || h->copy[1] >= 0 ||
+        h->idle || q->dtype != MC_FLOAT32 || q->batch != 1 || q->m > ROWS || q->m < 1 || q->k < 4 ||
+        q->k % 4 || q->as[2] != 1 || (q->m > 1 && q->as[1] % 4) || q->cs[2] != 1 || q->alpha != 1 ||
+        (q->beta != 0 && (q->beta != 1 || !q->residual)) || q->n < 1 || q->n > INT32_MAX / q->k ||
+        q->as[1] > INT32_MAX || q->cs[1] > INT32_MAX) {
+        return false;
+    }
+    const int blocks = mc_cuda_of(f->code)->processors, columns = columns_of(q->n, blocks);
+    struct phase *p = &r->phase[r->n++];
+    *p = (struct phase){ .st = st, .product = q, .at = r->products, .nvalue = (int)NELEM(p->value) };
+    p->value[0] = mc_heavy_source(f, st->heavy, 0);
+    p->value[1] = mc_heavy_source(f, st->heavy, 1);
+    p->value[2] = h->epilogue.by_solver ? h->epilogue.result
+                  : st->kernel          ? st->operand[st->product]
+                                        : st->dst[0];
+    p->value[3] = h->epilogue.by_solver ? mc_heavy_term(&h->epilogue) : -1;
+    p->rows = q->m == 1 ? 1 : q->m < 64 ? 4 : 8;
+    const int groups = columns / RESIDENT_COLUMNS * (int)((q->m + p->rows - 1) / p->rows);
+    p->lanes = LANES;
+    while (p->lanes > 1 && (p->lanes * groups > RESIDENT_THREADS || p->lanes * 4 > q->k)) {
+        p->lanes /= 2;
+    }
+    struct mc_resident_product *a = &r->head.product[r->products++];
+    *a = (struct mc_resident_product){ .m = (int)q->m,
+                                       .n = (int)q->n,
+                                       .k = (int)q->k,
+                                       .columns = columns,
+                                       .pitch = (int)(q->k + 31) / 32 * 32 +
+                                                (p->lanes >= 8 ? 0 : 4 * p->lanes),
+                                       .at = (int)(r->grid.shared / sizeof(float)),
+                                       .row = (int)q->as[1],
+                                       .wide = (int)q->cs[1],
+                                       .down = q->bs[1],
+                                       .along = q->bs[2],
+                                       .added = { q->c0s[1], q->c0s[2] } };
+    r->grid.shared += (size_t)a->columns * (size_t)a->pitch * sizeof(float);
+    r->grid.blocks[0] = MC_MAX(r->grid.blocks[0], (unsigned)((q->n + columns - 1) / columns));
+    p->move = r->nmove;
+    r->nmove += p->nvalue;
+    return true;
+}
+
+static bool add_map(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_step *st, int step,
+                    const struct mc_exec *e)
+{
+    const struct mc_grid_launch *l = mc_grid_launch_of(e);
+    const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[step];
+    if (!l || r->n == PHASES || st->kernel->mode != KERNEL_MAP || mc_kernel_checks(st->kernel) ||
+        l->skip_after_error || l->pieces != 1 || (l->fn != g->plain && l->fn != g->vector)) {
+        return false;
+    }
+    r->phase[r->n++] = (struct phase){
+        .st = st, .map = l, .nvalue = (int)st->kernel->operand.n, .move = r->nmove, .args = (int)r->maps
+    };
+    r->nmove += (int)st->kernel->operand.n;
+    r->maps += (l->nargs + WORD - 1) / WORD * WORD;
+    return true;
+}
+
+/* to: a value, or with `result` none. */
+static bool add_copy(struct mc_cuda_resident *r, const struct mc_cuda_layout *l, int from, int to, int64_t by,
+                     int result)
+{
+    struct phase p = { .value = { from, to },
+                       .nvalue = 2,
+                       .by = by,
+                       .result = result,
+                       .move = r->nmove,
+                       .args = (int)r->maps,
+                       .copy = { .count = 1, .size = { 1, 1, 1, 1 } } };
+    int64_t count = 1;
+    if (r->n == PHASES || l->rank > RESIDENT_RANK || l->to != l->from ||
+        mc_dtypes[l->to].size != sizeof(float)) {
+        return false;
+    }
+    for (int a = l->rank, i = 0; a-- > 0; i++) {
+        count *= l->size[a];
+        p.copy.size[i] = (unsigned)MC_MAX(l->size[a], (int64_t)1);
+        p.copy.from[i] = l->from_stride[a];
+        p.copy.to[i] = l->to_stride[a];
+    }
+    p.copy.count = (unsigned)count;
+    r->phase[r->n++] = p;
+    r->nmove += p.nvalue;
+    r->maps += (sizeof p.copy + WORD - 1) / WORD * WORD;
+    return count < INT32_MAX;
+}
+
+static bool add_copies(struct mc_cuda_resident *r, const struct mc_exec *e)
+{
+    const struct mc_copy_step *w = mc_copy_step_of(e);
+    bool good = w != NULL;
+    for (size_t i = 0; good && i < w->part.n; i++) {
+        const struct mc_copy_step_part *c = &w->part.at[i];
+        good = add_copy(r, &c->layout, c->src, c->dst, c->at, 0);
+    }
+    return good;
+}
+
+/* A copy of a value to result number i of those that are copied. */
+static bool add_result(struct mc_cuda_resident *r, const struct mc_shape_plan *p, int v, int i)
+{
+    const struct mc_slot *from = &p->slot[v];
+    struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = from->type.rank };
+    mc_copy_step_strides(l.rank, from->type.dims, l.to_stride);
+    for (int a = 0; a < l.rank; a++) {
+        l.size[a] = from->type.dims[a];
+        l.from_stride[a] = from->strides[a] / (int64_t)mc_dtypes[l.from].size;
+    }
+    return add_copy(r, &l, v, -1, 0, i + 1);
+}
+
+static bool add_step(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_shape_plan *p,
+                     int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_step_plan *sp = &p->step[step];
+    return st->kind == STEP_KERNEL ? add_map(r, f, st, step, sp->exec)
+           : st->kind == STEP_HEAVY
+               ? add_product(r, f, st, sp->heavy) && (!sp->epilogue || add_map(r, f, st, step, sp->epilogue))
+               : add_copies(r, sp->exec);
+}
+
+static void look(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_shape_plan *p,
+                 const struct mc_body_steps *s)
+{
+    const struct mc_cuda *d = mc_cuda_of(f->code);
+    r->fits = d->cooperative && mc_flag_int(FLAG_cuda_resident);
+    for (int i = 0; i < s->nrun && r->fits; i++) {
+        r->fits = add_step(r, f, p, s->run[i]);
+    }
+    for (int i = 0; i < s->ncopied && r->fits; i++) {
+        r->fits = add_result(r, p, s->copied[i], i);
+    }
+    r->nargs = sizeof r->head + (size_t)r->nmove * sizeof *r->move + r->maps;
+    r->fits = r->fits && r->products && r->nargs <= ARGS && r->grid.shared + r->maps + ASIDE <= d->shared;
+    if (r->fits) {
+        r->args = mc_calloc(1, r->nargs, "loop");
+        r->arrived = mc_cuda_array(mc_cuda_of(f->code), MC_INT64, 1, (int64_t[]){ 1 });
+        r->fits = r->args && r->arrived &&
+                  mc_cuda_clear(mc_cuda_of(f->code), r->arrived->data, sizeof(int64_t)) == MC_OK;
+        r->move = (struct mc_resident_move *)(void *)(r->args + sizeof r->head);
+    }
+    r->grid = (struct mc_grid){ .blocks = { MC_MAX(r->grid.blocks[0], 1u), 1, 1 },
+                                .threads = { RESIDENT_THREADS, 1, 1 },
+                                .shared = r->grid.shared,
+                                .all_at_once = true };
+}
+
+void mc_cuda_resident_free(struct mc_cuda_resident *r)
+{
+    if (r) {
+        mc_array_unref(&r->arrived);
+        VEC_FREE(r->open);
+        mc_free(r->args);
+        mc_free(r);
+    }
+}
+
+bool mc_cuda_resident_begin(struct mc_function *f, const struct mc_shape_plan *p,
+                            const struct mc_body_steps *s)
+{
+    struct mc_cuda_fn_plan *own = mc_cuda_fn_plan(p);
+    struct mc_cuda_resident *r = own->resident;
+    if (!r) {
+        r = own->resident = mc_calloc(1, sizeof *r, "loop");
+        if (!r) {
+            return false;
+        }
+        look(r, f, p, s);
+    }
+    r->noted = 0;
+    r->open.n = 0;
+    r->head.barriers = 0;
+    return r->fits && s->times >= FEW && s->times <= INT32_MAX;
+}
+
+/* ---- where operands are in each step ---- */
+
+static bool note_address(struct mc_resident_move *m, int64_t t, uint64_t a)
+{
+    if (t == 0) {
+        *m = (struct mc_resident_move){ .first = a, .base = a, .mask = ~(uint64_t)0 };
+    } else if (t == 1) {
+        m->base = a;
+    } else if (t == 2) {
+        m->stride = (int64_t)(a - m->base);
+    } else if (t == 3 && m->stride && a == m->base) {
+        m->mask = 1;
+    }
+    return a == (t ? m->base + ((uint64_t)(t - 1) & m->mask) * (uint64_t)m->stride : m->first);
+}
+
+static struct span span_of(const struct mc_function *f, const struct mc_shape_plan *p, int v, bool write)
+{
+    const struct mc_program *pr = &f->code->program;
+    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
+        v = pr->value.at[v].view_of;
+    }
+    v = p->slot[v].inside ? p->slot[v].inside - 1 : v;
+    return (struct span){ f->ptr[v], f->ptr[v] + mc_slot_bytes(&p->slot[v]), write };
+}
+
+/* Notes what phase i touches; where that overlaps what others wrote, a barrier precedes it. */
+static bool touch(struct mc_cuda_resident *r, int i, int n, const struct span *s)
+{
+    bool apart = false;
+    for (int k = 0; k < n; k++) {
+        for (size_t o = 0; o < r->open.n; o++) {
+            const struct span *b = &r->open.at[o];
+            apart |= (s[k].write || b->write) && s[k].from < b->end && b->from < s[k].end;
+        }
+    }
+    if (apart) {
+        r->head.barriers |= 1u << i;
+        r->open.n = 0;
+    }
+    bool good = true;
+    for (int k = 0; k < n && good; k++) {
+        good = VEC_PUSH(r->open, s[k]);
+    }
+    return good;
+}
+
+/* The address of a phase's k-th value; to: those of the copied results. */
+static char *address(const struct phase *w, const struct mc_function *f, int k, char *const *to)
+{
+    const int v = w->map ? w->map->value[k] : w->value[k];
+    return k == 1 && w->result ? to[w->result - 1] : v < 0 ? NULL : f->ptr[v] + (k == 1 ? w->by : 0);
+}
+
+static bool is_written(const struct phase *w, int k)
+{
+    return w->map ? w->st->kernel->operand.at[k].dst : w->product ? k == 2 : k == 1;
+}
+
+/* A copy to the place where the value is already does nothing. */
+static bool note_phase(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_shape_plan *p,
+                       int i, char *const *to)
+{
+    struct phase *w = &r->phase[i];
+    const int64_t t = r->noted;
+    struct span s[MOST_OPERANDS];
+    int spans = 0;
+    bool good = true;
+    for (int k = 0; k < w->nvalue && good; k++) {
+        const uintptr_t at = (uintptr_t)address(w, f, k, to);
+        const int v = w->map ? w->map->value[k] : w->value[k];
+        struct mc_resident_move *m = &r->move[w->move + k];
+        good = note_address(m, t, at) &&
+               (!w->product || (k == 0 ? at % WORD == 0 : k != 1 || m->first == at)); /* W stays */
+        if (at && t < LOOK) {
+            s[spans++] = v >= 0
+                             ? span_of(f, p, v, is_written(w, k))
+                             : (struct span){ (char *)at, (char *)at + w->copy.count * sizeof(float), true };
+        }
+    }
+    const bool idle = !w->map && !w->product && address(w, f, 0, to) == address(w, f, 1, to);
+    return good && (idle || touch(r, i, spans, s));
+}
+
+bool mc_cuda_resident_note(struct mc_function *f, const struct mc_shape_plan *p, char *const *to)
+{
+    struct mc_cuda_resident *r = mc_cuda_fn_plan(p)->resident;
+    bool good = true;
+    for (int i = 0; i < r->n && good; i++) {
+        good = note_phase(r, f, p, i, to);
+    }
+    r->noted++;
+    return good;
+}
+
+/* ---- the kernel ---- */
+
+static void print_phase(struct mc_str *out, const struct mc_cuda_resident *r, const struct mc_function *f, int i)
+{
+    const struct phase *w = &r->phase[i];
+    mc_str_addf(out, "if (A.head.barriers >> %d & 1) { goal += gridDim.x; meet(A.head.arrived, goal); }\n",
+                i);
+    if (!w->map && !w->product) {
+        mc_str_addf(
+            out,
+            "if (place(A.move[%d], t) != place(A.move[%d], t)) move(*(const mc_resident_copy *)(own + "
+            "%d), (const unsigned *)place(A.move[%d], t), (unsigned *)place(A.move[%d], t));\n",
+            w->move, w->move + 1, w->args, w->move, w->move + 1);
+        return;
+    }
+    if (w->product) {
+        char added[48] = "0";
+        if (w->value[3] >= 0) {
+            mc_snprintf(added, sizeof added, "place(A.move[%d], t)", w->move + 3);
+        }
+        mc_str_addf(out,
+                    "multiply<%d, %d, %d>(A.head.product[%d], (const float *)place(A.move[%d], t), held, "
+                    "%s%s, (float *)place(A.move[%d], t));\n",
+                    w->rows, w->lanes, (int)w->product->act, w->at, w->move, "(const float *)", added,
+                    w->move + 2);
+        return;
+    }
+    const struct mc_kernel *k = w->st->kernel;
+    const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
+    mc_str_addf(
+        out,
+        "for (int i = threadIdx.x; i < %zu; i += blockDim.x) ((u64 *)(own + %d))[i] = place(A.move[%d "
+        "+ i], t);\n__syncthreads();\n%s_of<%d>(*(const %s_args *)(own + %d));\n",
+        k->operand.n, w->args, w->move, k->name, w->map->fn == g->vector ? mc_grid_vector(k) : 1, k->name,
+        w->args);
+}
+
+static void print(struct mc_str *out, const struct mc_cuda_resident *r, const struct mc_function *f)
+{
+    struct mc_kernel *kernel[PHASES];
+    int n = 0;
+    for (int i = 0; i < r->n; i++) {
+        bool known = !r->phase[i].map; /* a kernel is printed once */
+        for (int k = 0; k < n && !known; k++) {
+            known = kernel[k] == r->phase[i].st->kernel;
+        }
+        if (!known) {
+            kernel[n++] = r->phase[i].st->kernel;
+        }
+    }
+    mc_render_grid(out, &mc_dialect_cuda, n, kernel);
+    mc_str_add(out, source);
+    mc_str_addf(
+        out,
+        "struct resident_args { mc_resident_head head; mc_resident_move move[%d]; unsigned char "
+        "map[%zu]; };\nextern \"C\" __global__ void __launch_bounds__(%d, 1) resident(const "
+        "__grid_constant__ resident_args A)\n{\nextern __shared__ i64 shared_[];\nfloat *const held = "
+        "(float *)shared_;\n__shared__ uint4 words[%zu];\nunsigned char *const own = (unsigned char "
+        "*)words;\nunsigned goal = 0;\n"
+        "for (int i = threadIdx.x; i < %zu; i += blockDim.x) own[i] = A.map[i];\n",
+        r->nmove, MC_MAX(r->maps, (size_t)WORD), RESIDENT_THREADS, MC_MAX(r->maps / WORD, (size_t)1),
+        r->maps);
+    for (int i = 0; i < r->n; i++) {
+        const struct phase *w = &r->phase[i];
+        if (w->product) {
+            mc_str_addf(out, "hold(A.head.product[%d], (const float *)A.move[%d].first, held);\n", w->at,
+                        w->move + 1);
+        }
+    }
+    mc_str_add(out, "__syncthreads();\nfor (unsigned t = 0; t < A.head.steps; t++) {\n");
+    for (int i = 0; i < r->n; i++) {
+        print_phase(out, r, f, i);
+    }
+    mc_str_add(out, "}\nleave(A.head.arrived);\n}\n");
+}
+
+static mc_status compile(struct mc_cuda_resident *r, const struct mc_function *f)
+{
+    struct mc_str out = { 0 };
+    print(&out, r, f);
+    LOG(LOG_KERNEL, "%s", out.bad ? "" : out.s);
+    const struct mc_cuda_text text = { "the kernel of a loop", out.bad ? "" : out.s, NULL };
+    r->kernel = out.bad ? NULL : mc_cuda_kernel(&text, "", "resident");
+    const mc_status s = r->kernel ? MC_OK : out.bad ? MC_EMEMORY : mc_last_status();
+    mc_str_free(&out);
+    return s;
+}
+
+mc_status mc_cuda_resident_run(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    struct mc_cuda_resident *r = mc_cuda_fn_plan(p)->resident;
+    TRY(r->kernel ? MC_OK : compile(r, f));
+    char *maps = r->args + sizeof r->head + (size_t)r->nmove * sizeof *r->move;
+    for (int i = 0; i < r->n; i++) {
+        const struct phase *w = &r->phase[i];
+        if (w->map) {
+            memcpy(maps + w->args, w->map->args, w->map->nargs);
+        } else if (!w->product) {
+            memcpy(maps + w->args, &w->copy, sizeof w->copy);
+        }
+    }
+    r->head.arrived = (void *)r->arrived->data;
+    r->head.steps = (unsigned)r->noted;
+    memcpy(r->args, &r->head, sizeof r->head);
+    return mc_cuda_launch(mc_cuda_of(f->code), r->kernel, "resident", &r->grid, r->args, r->nargs);
+}

@@ -64,7 +64,8 @@ TARGET static R NAME(norm)(const R *x, int64_t stride, int64_t n)
     return most * NAME(root)(sum);
 }
 
-/* A power of two by which the elements are about as large as 1; 1 if they are that already, within a factor of a million. */
+/* A power of two by which the elements are about as large as 1; 1 if they are that already, within a factor
+ * of a million. */
 TARGET static R NAME(power_for)(const R *x, int64_t n)
 {
     const R limit = (R)(sizeof(R) == 4 ? 1e35 : 1e300); /* of numbers that are nearly 0 */

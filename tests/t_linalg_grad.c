@@ -107,6 +107,36 @@ TEST(against_finite_differences)
     }
 }
 
+TEST(no_gradient_goes_untested)
+{
+    struct leaf leaf[] = {
+        { "x", numbers(2, (int64_t[]){ 4, 4 }, 1, 1.2), 3, false },
+        { "w", numbers(2, (int64_t[]){ 3, 5 }, 2, 1), 0, false },
+        { "b", numbers(2, (int64_t[]){ 4, 2 }, 3, 0), 0, false },
+        { "v", numbers(1, (int64_t[]){ 4 }, 4, 0), 0, false },
+        { "s", numbers(3, (int64_t[]){ 2, 4, 4 }, 5, 1.2), 0, false },
+    };
+    static bool seen[1024];
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        struct world u = world_new((int)NELEM(leaf), leaf, formulas[i]);
+        size_t count;
+        mc_node **list = mc_graph_reach(1, &u.y, &count);
+        for (size_t k = 0; k < count; k++) {
+            seen[(size_t)list[k]->op->index % NELEM(seen)] |= mc_op_at(list[k]->op->index) == list[k]->op;
+        }
+        mc_free(list);
+        mc_graph_free(u.g);
+    }
+    for (int i = 0; i < mc_nops_linalg; i++) {
+        const struct mc_op *op = mc_op_find(mc_ops_linalg[i].name);
+        CHECK(seen[op->index] || (!op->grad && !op->dx[0]),
+              "%s has a gradient, and no formula of this file uses it", op->name);
+    }
+    for (size_t i = 0; i < NELEM(leaf); i++) {
+        mc_array_unref(&leaf[i].a);
+    }
+}
+
 /* float32 matrices have float32 gradients. */
 TEST(gradients_have_the_dtype_of_the_matrix)
 {

@@ -306,6 +306,25 @@ MC_API mc_node *mc_group_norm(mc_node *x, mc_node *gamma, mc_node *beta, const c
  * mean 0 and variance 1, times gamma, plus beta */
 MC_API mc_node *mc_instance_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4,
     5);
+/* the LU factors of a matrix with partial pivoting: L without its diagonal of ones and U in one matrix,
+ * and the order p of rows, so that x[p] = L U */
+MC_API mc_node *mc_lu_factor(mc_node *x);
+/* P, L and U with P L U = x: a permutation, a lower triangular matrix with ones on its diagonal, an upper
+ * triangular one */
+MC_API mc_node *mc_lu(mc_node *x);
+/* the determinant of a matrix, by its LU factors */
+MC_API mc_node *mc_det(mc_node *x);
+/* the sign of the determinant and the logarithm of its magnitude; 0 and -inf for a singular matrix */
+MC_API mc_node *mc_slogdet(mc_node *x);
+/* the exponential of a matrix: a Pade approximant of x divided by a power of two, which is then squared;
+ * of a stack the same power for all */
+MC_API mc_node *mc_expm(mc_node *x);
+/* the solution x of a x = b for lower triangular a */
+MC_API mc_node *mc_solve_lower_triangular(mc_node *a, mc_node *b);
+/* the solution x of a x = b for upper triangular a */
+MC_API mc_node *mc_solve_upper_triangular(mc_node *a, mc_node *b);
+/* the condition number of a matrix: its largest singular value divided by the least */
+MC_API mc_node *mc_cond(mc_node *x);
 
 /* ---------------------------------------------------------------- Shapes, axes, dtypes ---- */
 
@@ -546,6 +565,77 @@ MC_API mc_node *mc_rfft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* irfft(x, norm=None:text, is_odd=False:bool): rfft undone: 2 * (m - 1) elements along the last axis from
  * m, or one more with is_odd; divided by their number unless norm says otherwise */
 MC_API mc_node *mc_irfft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+
+/* ---------------------------------------------------------------------- Linear algebra ---- */
+
+/* cholesky(x, lower=True:bool): the lower triangular L with L L^T = x, for symmetric positive definite x,
+ * whose lower triangle is read; lower=False: the upper triangular U with U^T U = x, from the upper
+ * triangle */
+MC_API mc_node *mc_cholesky(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* solve_triangular(a, b, trans=0:int, lower=False:bool, unit_diagonal=False:bool): the solution x of a x =
+ * b, or with trans=1 of a^T x = b, for triangular a, of which one triangle is read; unit_diagonal: its
+ * diagonal counts as ones; b is a vector or a matrix */
+MC_API mc_node *mc_solve_triangular(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+/* solve(a, b, assume_a=gen:text): the solution x of a x = b, by LU factors with partial pivoting, or with
+ * assume_a='pos' by Cholesky's; b of rank 1 is a vector, else a matrix or a stack of matrices */
+MC_API mc_node *mc_solve(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+/* the inverse of a matrix; NumPy's linalg.inv. inv(x) is 1 / x */
+MC_API mc_node *mc_matrix_inverse(mc_node *x);
+/* qr(x, mode=reduced:text): Q with orthonormal columns and upper triangular R with Q R = x, by
+ * reflections; of an m by n matrix with k = min(m, n) Q is m by k, with mode='complete' m by m; mode='r':
+ * R alone. Signs are LAPACK's: the diagonal of R may be negative */
+MC_API mc_node *mc_qr(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* eigh(x, UPLO=L:text): eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns; the
+ * lower triangle is read, or with UPLO='U' the upper one. In each vector the first element that is at
+ * least half as large as the largest one is positive */
+MC_API mc_node *mc_eigh(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* eigvalsh(x, UPLO=L:text): eigenvalues of a symmetric matrix, ascending; the triangle that is read is
+ * that of eigh */
+MC_API mc_node *mc_eigvalsh(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* svd(x, full_matrices=True:bool, compute_uv=True:bool): U, s and V^T with U diag(s) V^T = x: singular
+ * values s, descending, and vectors as columns of U and rows of V^T; full_matrices=False: of the longer
+ * side only min(m, n) vectors; compute_uv=False: s alone. Signs of the columns of U are those of eigh's
+ * vectors */
+MC_API mc_node *mc_svd(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+MC_API mc_node *mc_svdvals(mc_node *x);                      /* singular values of a matrix, descending */
+/* eigenvalues of a square matrix, ascending, and eigenvectors of length 1 as columns, with signs as
+ * eigh's; complex eigenvalues are an error, MC_ECHECK, when the function is called */
+MC_API mc_node *mc_eig(mc_node *x);
+/* eigenvalues of a square matrix, ascending; complex ones are an error */
+MC_API mc_node *mc_eigvals(mc_node *x);
+/* diagonal(x, offset=0:int, axis1=0:int, axis2=1:int): the elements x[i, i + offset] of two axes, which
+ * become the last axis of the result */
+MC_API mc_node *mc_diagonal(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* diag(x, k=0:int): of a vector: the matrix with it on the k-th diagonal, else zeros; of a matrix: its
+ * k-th diagonal */
+MC_API mc_node *mc_diag(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* trace(x, offset=0:int, axis1=0:int, axis2=1:int): the sum of diagonal(x) */
+MC_API mc_node *mc_trace(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* matrix_power(x, n:int): the product of n factors x, by squaring; n = 0: the unit matrix; n < 0: of the
+ * inverse */
+MC_API mc_node *mc_matrix_power(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* the product of matrices, in the order that takes the fewest multiplications by the sizes known when the
+ * graph is built; the first and the last factor may be vectors */
+MC_API mc_node *mc_matrix_dot(int n, mc_node *const *xs);
+/* the Kronecker product: a block a[i, j] * b for each element of a */
+MC_API mc_node *mc_kron(mc_node *a, mc_node *b);
+/* cho_solve(c, b, lower=True:bool): the solution x of a x = b, from the Cholesky factor c of a;
+ * lower=False: the upper one */
+MC_API mc_node *mc_cho_solve(mc_node *c, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+/* matrix_norm(x, ord=fro:text): the norm of a matrix: 'fro' Frobenius, 'nuc' the sum of singular values,
+ * '2' and '-2' the largest and the least, '1' and '-1' of the sums of columns, 'inf' and '-inf' of the
+ * sums of rows, of magnitudes */
+MC_API mc_node *mc_matrix_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* pinv(x, rcond=None:real): the pseudo-inverse of a matrix; singular values up to rcond times the largest
+ * count as zero, by default the precision of the dtype times the longer side, as in SciPy */
+MC_API mc_node *mc_pinv(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* matrix_rank(x, rcond=None:real): the number of singular values above rcond times the largest; rcond is
+ * that of pinv */
+MC_API mc_node *mc_matrix_rank(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* lstsq(a, b, rcond=None:real): the x of least norm(b - a x), and of these the least x; the sums of
+ * squares of b - a x; the rank of a; its singular values. rcond is that of pinv. NumPy leaves the sums out
+ * where a has not full rank or no more rows than columns */
+MC_API mc_node *mc_lstsq(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
 
 /* ------------------------------------------------------------------------- Convolution ---- */
 
@@ -1164,6 +1254,14 @@ MC_API void mc_here(const char *file, int line);
 #define mc_rms_norm(...) (mc_here(__FILE__, __LINE__), mc_rms_norm(__VA_ARGS__))
 #define mc_group_norm(...) (mc_here(__FILE__, __LINE__), mc_group_norm(__VA_ARGS__))
 #define mc_instance_norm(...) (mc_here(__FILE__, __LINE__), mc_instance_norm(__VA_ARGS__))
+#define mc_lu_factor(...) (mc_here(__FILE__, __LINE__), mc_lu_factor(__VA_ARGS__))
+#define mc_lu(...) (mc_here(__FILE__, __LINE__), mc_lu(__VA_ARGS__))
+#define mc_det(...) (mc_here(__FILE__, __LINE__), mc_det(__VA_ARGS__))
+#define mc_slogdet(...) (mc_here(__FILE__, __LINE__), mc_slogdet(__VA_ARGS__))
+#define mc_expm(...) (mc_here(__FILE__, __LINE__), mc_expm(__VA_ARGS__))
+#define mc_solve_lower_triangular(...) (mc_here(__FILE__, __LINE__), mc_solve_lower_triangular(__VA_ARGS__))
+#define mc_solve_upper_triangular(...) (mc_here(__FILE__, __LINE__), mc_solve_upper_triangular(__VA_ARGS__))
+#define mc_cond(...) (mc_here(__FILE__, __LINE__), mc_cond(__VA_ARGS__))
 #define mc_cast(...) (mc_here(__FILE__, __LINE__), mc_cast(__VA_ARGS__))
 #define mc_dimshuffle(...) (mc_here(__FILE__, __LINE__), mc_dimshuffle(__VA_ARGS__))
 #define mc_reshape(...) (mc_here(__FILE__, __LINE__), mc_reshape(__VA_ARGS__))
@@ -1250,6 +1348,28 @@ MC_API void mc_here(const char *file, int line);
 #define mc_einsum(...) (mc_here(__FILE__, __LINE__), mc_einsum(__VA_ARGS__))
 #define mc_rfft(...) (mc_here(__FILE__, __LINE__), mc_rfft(__VA_ARGS__))
 #define mc_irfft(...) (mc_here(__FILE__, __LINE__), mc_irfft(__VA_ARGS__))
+#define mc_cholesky(...) (mc_here(__FILE__, __LINE__), mc_cholesky(__VA_ARGS__))
+#define mc_solve_triangular(...) (mc_here(__FILE__, __LINE__), mc_solve_triangular(__VA_ARGS__))
+#define mc_solve(...) (mc_here(__FILE__, __LINE__), mc_solve(__VA_ARGS__))
+#define mc_matrix_inverse(...) (mc_here(__FILE__, __LINE__), mc_matrix_inverse(__VA_ARGS__))
+#define mc_qr(...) (mc_here(__FILE__, __LINE__), mc_qr(__VA_ARGS__))
+#define mc_eigh(...) (mc_here(__FILE__, __LINE__), mc_eigh(__VA_ARGS__))
+#define mc_eigvalsh(...) (mc_here(__FILE__, __LINE__), mc_eigvalsh(__VA_ARGS__))
+#define mc_svd(...) (mc_here(__FILE__, __LINE__), mc_svd(__VA_ARGS__))
+#define mc_svdvals(...) (mc_here(__FILE__, __LINE__), mc_svdvals(__VA_ARGS__))
+#define mc_eig(...) (mc_here(__FILE__, __LINE__), mc_eig(__VA_ARGS__))
+#define mc_eigvals(...) (mc_here(__FILE__, __LINE__), mc_eigvals(__VA_ARGS__))
+#define mc_diagonal(...) (mc_here(__FILE__, __LINE__), mc_diagonal(__VA_ARGS__))
+#define mc_diag(...) (mc_here(__FILE__, __LINE__), mc_diag(__VA_ARGS__))
+#define mc_trace(...) (mc_here(__FILE__, __LINE__), mc_trace(__VA_ARGS__))
+#define mc_matrix_power(...) (mc_here(__FILE__, __LINE__), mc_matrix_power(__VA_ARGS__))
+#define mc_matrix_dot(...) (mc_here(__FILE__, __LINE__), mc_matrix_dot(__VA_ARGS__))
+#define mc_kron(...) (mc_here(__FILE__, __LINE__), mc_kron(__VA_ARGS__))
+#define mc_cho_solve(...) (mc_here(__FILE__, __LINE__), mc_cho_solve(__VA_ARGS__))
+#define mc_matrix_norm(...) (mc_here(__FILE__, __LINE__), mc_matrix_norm(__VA_ARGS__))
+#define mc_pinv(...) (mc_here(__FILE__, __LINE__), mc_pinv(__VA_ARGS__))
+#define mc_matrix_rank(...) (mc_here(__FILE__, __LINE__), mc_matrix_rank(__VA_ARGS__))
+#define mc_lstsq(...) (mc_here(__FILE__, __LINE__), mc_lstsq(__VA_ARGS__))
 #define mc_conv(...) (mc_here(__FILE__, __LINE__), mc_conv(__VA_ARGS__))
 #define mc_conv_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv_inputs(__VA_ARGS__))
 #define mc_conv_weights(...) (mc_here(__FILE__, __LINE__), mc_conv_weights(__VA_ARGS__))

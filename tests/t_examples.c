@@ -15,6 +15,8 @@ static const struct row examples[] = {
     { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },
     { "@/examples/digits 3",          0, { "epoch 3  wrong", "of the test set" } },
     { "@/examples/curve_fit",         0, { "step 5  cost", "2.500000 exp(-1.300000 t) + 0.500000" } },
+    { "@/examples/gaussian_process",  0, { "step 300  nll", "at  2.00", "at  9.50" } },
+    { "@/examples/pca",               0, { "direction 3", "explains 0.", "2 numbers a point leave a distance of 0.0" } },
     { "@/examples/projectile",        0, { "drag 0.00: 40.775 m after 2.88 s, at 45.00 degrees", "drag 0.02: 25.977 m", "drag 0.10: 12.218 m" } },
     { "@/examples/regression",        0, { "price from 3 columns: R^2 0.9", "on 40 examples held out" } },
     { "d=$(mktemp -d) && @/examples/export $d && rm -r $d", 0, { "wrote /", "ring.c", "step 2000  cost 0." } },

@@ -129,6 +129,17 @@ static const struct { const char *call, *same; bool rough; } calls[] = {
     { "r = cross_map_norm(reshape(m, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75); "
       "cross_map_norm_undo(reshape(m, [3, 1, 1, 4]), r[0], r[1], reshape(n, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75)",
       "grad(sum(cross_map_norm(reshape(m, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75)[0] * reshape(n, [3, 1, 1, 4])), m).reshape([3, 1, 1, 4])" },
+    { "mT(m)", "m.T" },
+    { "dot(tril(lu_factor(m[:, :3])[0], k=-1) + eye(3), triu(lu_factor(m[:, :3])[0]))", "m[lu_factor(m[:, :3])[1], :3]", true },
+    { "dot(lu(m)[0], dot(lu(m)[1], lu(m)[2]))", "m", true },
+    { "det(m[:2, :2])", "m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]" },
+    { "slogdet(m[:2, :2])[1]", "log(abs(det(m[:2, :2])))" },
+    { "dot(m, dot(pinv_above(m, 1e-7), m))", "m", true },
+    { "dot(m, lstsq_above(m, u[:3], 1e-7))", "u[:3]", true },
+    { "diag(expm(diag(u)))", "exp(u)" },
+    { "dot(tril(m[:, :3]), solve_lower_triangular(m[:, :3], n))", "n", true },
+    { "dot(triu(m[:, :3]), solve_upper_triangular(m[:, :3], n))", "n", true },
+    { "cond(diag(u))", "max(u) / min(u)" },
 };
 
 struct world { mc_graph *g; mc_node *leaf[5]; mc_array *value[5]; };

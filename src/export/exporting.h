@@ -31,6 +31,8 @@ struct mc_export_file {
     struct mc_str entry;            /* functions that choose one for the processor */
     bool f32, f64;                /* portable sums that it needs */
     bool finishes;                /* some of them compute epilogues */
+    /* factorizations of float32 and float64 that it needs: a bit for each kind */
+    unsigned factors[2];
     size_t memory;                /* bytes of the largest arena */
 };
 /* One function at one shape. */
@@ -131,6 +133,10 @@ mc_status mc_export_check_freestanding(const struct mc_export_one *x, int step, 
 void mc_export_freestanding_head(struct mc_str *out);
 /* calls the file's own functions in place of compilers' from there on */
 mc_status mc_export_freestanding_calls(struct mc_str *text, size_t from);
+/* factor.c: a step of the host that is a factorization */
+bool mc_export_is_factor(const struct mc_step *st);
+mc_status mc_export_factor_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_export_factor(struct mc_export_one *x, int step);
 /* heavy.c */
 mc_status mc_export_heavy(struct mc_export_one *x, int step);
 

@@ -3,6 +3,7 @@
  * Invariant: no name is a word of C or C++, or a macro of the file or of the headers that it includes, and no
  * two names of one scope are equal. */
 #include "export/exporting.h"
+#include "op/matrix/matrix.h"
 
 static const char *const reserved[] = {
     /* C99 and C++11 */
@@ -46,8 +47,8 @@ bool mc_export_is_reserved(const char *s)
         found = strcmp(s, reserved[i]) == 0;
     }
     /* M_PI, FP_NAN, INT8_MAX, _Bool, __LINE__ */
-    return found || mc_portable_is_name(s) || strncmp(s, "M_", 2) == 0 || strncmp(s, "FP_", 3) == 0 ||
-           strncmp(s, "INT", 3) == 0 || strncmp(s, "UINT", 4) == 0 ||
+    return found || mc_portable_is_name(s) || mc_factor_is_name(s) || strncmp(s, "M_", 2) == 0 ||
+           strncmp(s, "FP_", 3) == 0 || strncmp(s, "INT", 3) == 0 || strncmp(s, "UINT", 4) == 0 ||
            (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
 }
 

@@ -6,6 +6,7 @@
  *
  * Invariant: kernels and their functions, sums and steps have the same text at every level. */
 #include "export/exporting.h"
+#include "op/matrix/matrix.h"
 
 /* Level of vectors, by the compiler's flags; %s_PLAIN switches extensions off. */
 static const char by_flags[] =
@@ -162,6 +163,7 @@ mc_status mc_export_head(struct mc_str *out, const struct mc_export_file *f, con
     mc_str_addf(out, intrinsics, level, level, also, level);
     mc_portable_text(out);
     mc_str_add(out, next_step);
+    mc_factor_text(out, f->factors);
     mc_render_functions(&functions, f->dialect, (int)n, k);
     mc_export_code(out, functions.s ? functions.s : "");
     mc_free(k);

@@ -66,6 +66,11 @@ const struct mc_op_family mc_op_families[] = {
     { "Products", mc_ops_einsum, .count = &mc_nops_einsum },
     { "Fourier transforms", mc_ops_fft, .count = &mc_nops_fft, .rules =
       "A complex number is a last axis of two. The first axis is the batch. Transforms are computed in float64 by the reference." },
+    { "Linear algebra", mc_ops_linalg, .count = &mc_nops_linalg, .rules =
+      "A matrix is the last two axes; what comes before them is a stack of matrices, each of which is treated alone. Integers "
+      "become float64; float16 and bfloat16 are refused, as in NumPy. A matrix that the op cannot treat, such as a singular "
+      "one, is an error, MC_ECHECK, which names the matrix of the stack and the pivot: [linear algebra](../linalg.md)." },
+    { "Linear algebra", mc_ops_linalg_names, .count = &mc_nops_linalg_names },
     { "Convolution", mc_ops_conv, .count = &mc_nops_conv, .rules =
       "x has the axes batch, channels, then one to three spatial axes; w has filters, channels of a group, "
       "then taps. Both are promoted to one float dtype; two arrays of integers are an error. `flip=True` "

@@ -25,12 +25,13 @@ extern const struct mc_op mc_ops_shape[], mc_ops_axes[], mc_ops_reduce[], mc_ops
     mc_ops_effect[], mc_ops_conv[], mc_ops_conv_names[], mc_ops_conv_kin[], mc_ops_image[], mc_ops_pool[],
     mc_ops_pool_draw[], mc_ops_pool_names[], mc_ops_norm[], mc_ops_norm_batch[], mc_ops_scan[],
     mc_ops_ctc[], mc_ops_ifelse[], mc_ops_branch[], mc_ops_along[], mc_ops_position[], mc_ops_pad[],
-    mc_ops_einsum[], mc_ops_fft[];
+    mc_ops_einsum[], mc_ops_fft[], mc_ops_linalg[], mc_ops_linalg_names[];
 extern const int mc_nops_shape, mc_nops_axes, mc_nops_reduce, mc_nops_running, mc_nops_index, mc_nops_gather,
     mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect, mc_nops_conv,
     mc_nops_conv_names, mc_nops_conv_kin, mc_nops_image, mc_nops_pool, mc_nops_pool_draw, mc_nops_pool_names,
     mc_nops_norm, mc_nops_norm_batch, mc_nops_scan, mc_nops_ctc,
-    mc_nops_ifelse, mc_nops_branch, mc_nops_along, mc_nops_position, mc_nops_pad, mc_nops_einsum, mc_nops_fft;
+    mc_nops_ifelse, mc_nops_branch, mc_nops_along, mc_nops_position, mc_nops_pad, mc_nops_einsum, mc_nops_fft,
+    mc_nops_linalg, mc_nops_linalg_names;
 
 /* For src/op and the tests only. Elsewhere, test the flags, form or fold of the op, or match a pattern
  * (scripts/layers.sh counts the uses). */

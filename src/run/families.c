@@ -48,6 +48,7 @@ const struct mc_op_family mc_op_families[] = {
     { NULL, mc_ops_make, .count = &mc_nops_make },
     { NULL, mc_ops_product, .count = &mc_nops_product },
     { NULL, mc_ops_fft, .count = &mc_nops_fft },
+    { NULL, mc_ops_linalg, .count = &mc_nops_linalg },
     { NULL, mc_ops_conv, .count = &mc_nops_conv },
     { NULL, mc_ops_pool, .count = &mc_nops_pool },
     { NULL, mc_ops_pool_draw, .count = &mc_nops_pool_draw },

@@ -184,6 +184,20 @@ def scan(d):
     return f"{name}({x}{'' if d.coin(0.2) or not a.rank else f', axis={d.axis(a)}'})"
 
 
+def matrices(d):
+    """Diagonals and Kronecker products of anything; systems with matrices that are far from singular."""
+    a = d.pick(lambda v: v.rank > 1)
+    k, x = d.any(-1, 0, 1, 2), a.name
+    one, other = d.rng.sample(range(a.rank), 2)
+    if d.coin(0.4) and a.real and a.rank == 2:
+        size = max(s[0] for s in a.shapes)
+        m = f"dot(tanh({x}), tanh({x}).T) + {size + 1} * cast(eye(size({x}, 0)), {x}.dtype)"
+        return d.any(f"solve({m}, {x})", f"solve({m}, {x}[:, 0])", f"matrix_inverse({m})", f"solve({m}, {x}, assume_a='pos')")
+    if a.rank == 2 and d.coin(0.4):
+        return d.any(f"diag({x}, k={k})", f"kron({x}, {x})", f"diag({x}[0], k={k})", f"trace({x})")
+    return f"{d.any('trace', 'diagonal')}({x}, offset={k}, axis1={one}, axis2={other})"
+
+
 def axes_moved(d):
     a = d.pick(lambda v: v.rank > 0)
     order = list(range(a.rank))
@@ -540,7 +554,7 @@ def anything(d):
 
 TABLE_OF_ROWS = [
     (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (9, peak), (3, own), (3, cancelling), (5, smooth), (2, narrow),
-    (7, row_wise), (3, scan), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
+    (7, row_wise), (3, scan), (3, matrices), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
     (8, product), (4, ordered), (7, convolution), (2, spread), (6, pooling), (5, normal), (2, effect), (4, anything),
     (5, other_names.matrices), (5, other_names.by_other_names), (4, other_names.convnet), (6, other_names.tables),
 ]

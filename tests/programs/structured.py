@@ -549,6 +549,69 @@ def tensordot(a, b, axes=2, axes_b=None):
     return product(lambda x, y: np.tensordot(x, y, (ax, ints(axes_b))), a, b, int(np.prod([a.v.shape[i] for i in ax])))
 
 
+# ---- matrices
+
+@op
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    return move(lambda v: np.array(np.diagonal(v, offset, axis1, axis2)), T(x))
+
+
+@op
+def diag(x, k=0):
+    return move(lambda v: np.array(np.diag(v, k)), T(x))
+
+
+@op
+def trace(x, offset=0, axis1=0, axis2=1):
+    return sum_(diagonal(x, offset, axis1, axis2), axis=-1)
+
+
+@op
+def kron(a, b):
+    a, b = T(a), T(b)
+    r = max(a.ndim, b.ndim)
+    a, b = shape_padleft(a, r - a.ndim), shape_padleft(b, r - b.ndim)
+    dims = [m * n for m, n in zip(a.v.shape, b.v.shape)]
+    far = [move(lambda v, i=i: np.expand_dims(v, tuple(range(1 - i, 2 * r, 2))), x) for i, x in ((0, a), (1, b))]
+    return move(lambda v: v.reshape(dims), scalar("mul", *far))
+
+
+def solution(a, b):
+    """Of a x = b, with what rounding may change: |inverse| (errors + n |a| |x|)."""
+    if a.dt not in ("float32", "float64") or a.dt != b.dt:
+        raise Unsure("linear algebra in other dtypes")
+    if not (np.isfinite(a.v).all() and np.isfinite(b.v).all()):
+        raise Unsure("a matrix that is not finite")
+    wide = a.v.astype(np.float64)
+    try:
+        inverse = np.abs(np.linalg.inv(wide))
+        y = np.linalg.solve(wide, b.v.astype(np.float64))
+    except np.linalg.LinAlgError:
+        raise Unsure("a singular matrix") from None
+    if not np.isfinite(inverse).all() or np.any(inverse.sum(-1) * np.abs(wide).sum(-1) > 100):
+        raise Unsure("a matrix that is ill-conditioned")
+    if not State.track:
+        return make(y, None, a.dt)
+    e = np.matmul(inverse, np.matmul(errors(a), np.abs(y)) + errors(b) + 64 * wide.shape[-1] * EPS[a.dt] * np.matmul(np.abs(wide), np.abs(y)))
+    return make(y, 2 * e + EPS[a.dt] * np.abs(y), a.dt)
+
+
+@op
+def solve(a, b, assume_a="gen"):
+    return solution(T(a), T(b))
+
+
+@op
+def matrix_inverse(x):
+    x = T(x)
+    return solution(x, V(np.broadcast_to(np.eye(x.v.shape[-1]), x.v.shape).astype(x.v.dtype), None, x.dt))
+
+
+@op
+def expm(x):
+    raise Unsure("its formula has a loop")
+
+
 # ---- in order
 
 @op

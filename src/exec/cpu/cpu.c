@@ -36,7 +36,10 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_HEAVY:
         sp->exec = compiled_kernel || !st->kernel ? mc_heavy_exec(sp) : &mc_exec_reference;
         break;
-    case STEP_HOST: sp->exec = &mc_exec_reference; break;
+    case STEP_HOST:
+        TRY(mc_factor_step_plan(f, p, step, &sp->exec));
+        sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
+        break;
     }
     return MC_OK;
 }

@@ -1,0 +1,61 @@
+/* direct.c: the texts of op/matrix over the vectors of this processor; threads share the stack. */
+#include "heavy/factor/solver.h"
+
+static const struct mc_factor_level *const *const table[] = {
+    [ISA_AVX512] = &mc_factor_avx512, [ISA_AVX2] = &mc_factor_avx2, [ISA_PLAIN] = &mc_factor_generic,
+};
+
+const struct mc_factor_level *mc_factor_level(void)
+{
+    int lanes[ISA_COUNT];
+    for (int i = 0; i < ISA_COUNT; i++) {
+        lanes[i] = *table[i] ? 1 : 0;
+    }
+    return *table[mc_isa_fitting(lanes, 1)];
+}
+
+struct direct {
+    struct mc_plan base;
+    struct mc_factor_stack stack;
+};
+
+static int64_t one(const struct mc_factor *f, const void *const *in, void *const *out, char *work,
+                   int threads, void *arg)
+{
+    const struct mc_factor_level *level = arg;
+    (void)threads;
+    return level->run[f->dtype == MC_FLOAT64][f->kind](f->g, in, out, work);
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    struct mc_factor_stack stack = ((const struct direct *)(const void *)plan)->stack;
+    stack.f = factoring(plan->problem);
+    return mc_factor_stack_run(&stack, operand, workspace, threads > 0 ? threads : mc_team_size());
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    const struct mc_factor *f = factoring(p);
+    return 2e-7 * (double)f->batch + mc_factor_flops(f) * (f->dtype == MC_FLOAT64 ? 2.5e-10 : 1.5e-10);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p)
+{
+    const struct mc_factor *f = factoring(p);
+    struct direct *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    const struct mc_factor_level *level = mc_factor_level();
+    d->base.run = run;
+    d->stack = (struct mc_factor_stack){ .one = one,
+                                         .arg = (void *)(uintptr_t)level,
+                                         .bytes = (mc_factor_work(f) + 63) / 64 * 64,
+                                         .slots = f->batch > 1 ? mc_team_size() : 1,
+                                         .seconds = estimate(p) };
+    d->base.workspace = d->stack.bytes * (size_t)d->stack.slots;
+    return &d->base;
+}
+
+const struct mc_solver mc_factor_direct = { .name = "direct", .estimate = estimate, .plan = plan };

@@ -1,0 +1,74 @@
+/* solver.h: what the solvers of factorizations share.
+ *
+ * Invariant: a result depends on the problem and the instruction set, not on the number of threads. */
+#ifndef MC_FACTOR_SOLVER_H
+#define MC_FACTOR_SOLVER_H
+
+#include "device/cpu/cpu.h"
+#include "heavy/factor/factor.h"
+#include "value/value.h"
+
+extern const struct mc_solver *const mc_factor_solvers[];
+extern const struct mc_solver mc_factor_lapack, mc_factor_blocked, mc_factor_direct, mc_factor_by_reference;
+
+static inline const struct mc_factor *factoring(const struct mc_problem *p)
+{
+    return &((const struct mc_factor_problem *)(const void *)p)->f;
+}
+
+/* ---- problem.c ---- */
+void mc_factor_key(const struct mc_problem *p, struct mc_str *out);
+double mc_factor_flops(const struct mc_factor *f);      /* of the whole stack */
+/* elements of operand r of the whole stack, and bytes of one of them; 0: there is no such operand */
+size_t mc_factor_operand(const struct mc_factor *f, int r, size_t *size);
+mc_status mc_factor_compare(const struct mc_factor *f, const struct mc_plan *plan, void *const *got,
+                            void *const *want);
+
+/* ---- stack.c ---- */
+/* Runs `one` on each matrix of the stack; threads share them if each alone is worth less.  work: `slots`
+ * pieces of `bytes`.  inner: how many threads `one` may use itself. */
+struct mc_factor_stack {
+    const struct mc_factor *f;
+    int64_t (*one)(const struct mc_factor *f, const void *const *in, void *const *out, char *work,
+                   int threads, void *arg);
+    void *arg;
+    size_t bytes;
+    int slots;
+    double seconds;
+};
+mc_status mc_factor_stack_run(const struct mc_factor_stack *s, void *const *operand, char *workspace,
+                              int threads);
+
+/* ---- cpu/level_*.c ---- */
+/* The functions of one instruction set; [0] is float32, [1] is float64. */
+struct mc_factor_level {
+    mc_factor_run *run[2][FACTOR_NKIND];
+    int64_t (*cholesky[2])(void *a, int64_t lda, int64_t n);
+    int64_t (*triangular[2])(const void *t, int64_t ldt, void *x, int64_t ldx, int64_t n, int64_t k,
+                             int trans, int lower,
+                             int unit);
+    int64_t (*lu[2])(void *a, int64_t lda, int64_t m, int64_t n, void *rows, int64_t width, int64_t *order);
+    void (*qr[2])(void *a, int64_t lda, int64_t m, int64_t n, void *t, void *work);
+    void (*transposed[2])(void *y, int64_t ldy, const void *x, int64_t ldx, int64_t m, int64_t n);
+    /* negates x (n, with a stride) and y (adjacent) if x counts as negative (points_down in
+     * op/matrix/dense.h) */
+    void (*point_up[2])(void *x, int64_t stride, int64_t n, void *y, int64_t ny);
+};
+extern const struct mc_factor_level *const mc_factor_avx512, *const mc_factor_avx2, *const mc_factor_generic;
+const struct mc_factor_level *mc_factor_level(void);    /* the widest that runs */
+
+/* ---- cpu/update.c ---- */
+/* c (m, n) += alpha * a (m, k) * b (k, n), any strides of a and b.  above: only elements on and above the
+ * diagonal are needed, others may be changed. */
+struct mc_factor_update {
+    int64_t m, n, k;
+    double alpha;
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_col, b_row, b_col, c_row;
+    bool above;
+};
+size_t mc_factor_update_bytes(mc_dtype d, int slots);
+void mc_factor_update(mc_dtype d, const struct mc_factor_update *u, void *buffer, int slots, int threads);
+
+#endif

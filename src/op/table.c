@@ -2,7 +2,7 @@
 #include "op/loop.h"
 #include <stdlib.h>
 
-enum { MOST = 512 };
+enum { MOST = 1024 };
 static struct mc_op table[MOST];
 static int ntable;
 static struct mc_arena memory;
@@ -12,12 +12,12 @@ static atomic_bool made;
 
 static bool add(const struct mc_op *row, int n)
 {
-    for (int i = 0; i < n && ntable < MOST; i++) {
+    for (int i = 0; i < n; i++) {
         struct mc_op *op = &table[ntable];
         struct mc_signature *sig = mc_arena_alloc(&memory, sizeof *sig);
         *op = row[i];
         op->index = ntable;
-        if (!sig || mc_signature_parse(op->params, &memory, sig) < 0 ||
+        if (ntable + 1 >= MOST || !sig || mc_signature_parse(op->params, &memory, sig) < 0 ||
             !mc_dict_put(&by_name, op->name, op)) {
             return false;
         }
@@ -27,7 +27,7 @@ static bool add(const struct mc_op *row, int n)
     return true;
 }
 
-enum { MOST_FAMILIES = 32 };
+enum { MOST_FAMILIES = 64 };
 static int family_end[MOST_FAMILIES];
 
 const struct mc_language mc_op_language = {

@@ -233,7 +233,7 @@ const struct mc_op mc_ops_position[] = {
     BUILT({ .name = "digitize", .params = "x, bins", .nout = 1, .formula = "searchsorted(bins, x, side='right')", .example = MANUAL("x = [0.5, 2, 9]; bins = [1., 2, 4]; digitize(x, bins)"),
       .doc = MANUAL("the bin of each element of x, bins being a vector of edges in rising order") })
     BUILT({ .name = "bincount", .params = "x, weights=None, minlength=0:int", .nout = 1,
-      .formula = "i = cast(ravel(x) | 0, int64); n = maximum(sup(i) + 1, minlength); w = alloc(default(weights, 1i64), i.shape); "
+      .formula = "i = cast(ravel(x) | 0, int64); n = maximum(sup(i) + 1, minlength); w = alloc(default(weights, cast(1, int64)), i.shape); "
                  "inc_subtensor(alloc(cast(0, w.dtype), [n])[check_index(i, n)], w)",
       .example = MANUAL("x = [1, 3, 1]; bincount(x)"),
       .doc = MANUAL("how often each of 0, 1, 2, ... occurs in x, integers that are not negative; with weights, their sums") })

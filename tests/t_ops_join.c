@@ -274,6 +274,47 @@ TEST(gradients_of_joining)
     mc_array_unref(&i);
 }
 
+/* Kernels may write parts where the join wants them: neighbours along an axis before axes of promised size 1
+ * are no neighbours there. */
+TEST(kernels_make_parts_of_joins)
+{
+    for (int t = 0; t < 8 * 3; t++) {
+        const int promised = t % 8, axis = t / 8;
+        int64_t dims[3];
+        mc_array *part[2], *twice[2], *out = NULL;
+        char text[200] = "";
+        for (int i = 0; i < 2; i++) {
+            char *at = text + strlen(text);
+            at += sprintf(at, "input %c float32[", "xy"[i]);
+            for (int k = 0; k < 3; k++) {
+                dims[k] = promised >> k & 1 ? 1 : 3;
+                at += sprintf(at, k ? ", %s" : "%s", promised >> k & 1 ? "1" : "?");
+            }
+            sprintf(at, "]\n");
+            part[i] = sample(MC_FLOAT32, 3, dims, -1, 1);
+            twice[i] = mc_array_copy(part[i]);
+            for (int64_t k = 0; k < mc_array_size(twice[i]); k++) {
+                ((float *)twice[i]->data)[k] *= 2;
+            }
+        }
+        sprintf(text + strlen(text), "z = join(x * 2, y + y, axis=%d)", axis);
+        mc_graph *g = mc_graph_new();
+        CHECK(!mc_is_error(mc_formula(g, text)), "%s", mc_error(g));
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "z" });
+        mc_array *want = joined(2, twice, axis, MC_FLOAT32);
+        CHECK(f && mc_call(f, MC_IN(part[0], part[1]), MC_OUT(&out)) == MC_OK, "%s", mc_last_error());
+        CHECK(out && mc_array_differs(out, want, 0, 0) < 0, "%s: other numbers", text);
+        mc_function_free(f);
+        mc_graph_free(g);
+        mc_array_unref(&want);
+        mc_array_unref(&out);
+        for (int i = 0; i < 2; i++) {
+            mc_array_unref(&part[i]);
+            mc_array_unref(&twice[i]);
+        }
+    }
+}
+
 TEST(joining_without_memory)
 {
     mc_array *a = sample(MC_FLOAT32, 2, (int64_t[]){ 3, 4 }, -1, 1), *out = NULL;

@@ -47,8 +47,9 @@ static mc_status count_readers(struct search *s)
     return MC_OK;
 }
 
-/* Can a kernel write v with any strides, and does nothing else read it? */
-static bool is_movable(const struct search *s, int v)
+/* Can a kernel write v with the strides of `to`, and does nothing else read it?  Along its innermost axis,
+ * which need not be the last one, a kernel writes neighbours. */
+static bool is_movable(const struct search *s, int v, const struct mc_slot *to)
 {
     const struct mc_program *pr = &s->f->code->program;
     if (v < 0 || pr->value.at[v].kind != VALUE_TEMP || s->readers[v] != 1) {
@@ -56,7 +57,9 @@ static bool is_movable(const struct search *s, int v)
     }
     const int made = pr->value.at[v].step;
     const struct mc_step *st = &pr->step.at[made];
+    const int64_t size = (int64_t)mc_dtypes[to->type.dtype].size;
     return st->kind == STEP_KERNEL && st->kernel->mode == KERNEL_MAP && !st->kernel->bounded &&
+           (st->kernel->inner < 0 || to->strides[st->kernel->inner] == size) &&
            mc_step_compiled(s->f, made) && mc_slot_bytes(&s->p->slot[v]) > 0;
 }
 
@@ -75,7 +78,7 @@ static mc_status place_parts(const struct search *s, struct mc_shape_plan *p, co
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), to->type.rank, &axis));
     for (int i = 0; i < n->nin && all; i++) {
         const int v = pr->value_of[n->in[i]->id];
-        all = is_movable(s, v) && p->slot[v].type.dtype == to->type.dtype;
+        all = is_movable(s, v, to) && p->slot[v].type.dtype == to->type.dtype;
     }
     int64_t at = 0;
     for (int i = 0; i < n->nin && all; i++) {

@@ -14,6 +14,8 @@ static const char *const cells[] = {
     "y = scan(x in xs, h from h0: p = dot(x, W) + b; q = dot(h, U); r = sigmoid(p[:, :N] + q[:, :N]);"
     " z = sigmoid(p[:, N:2 * N] + q[:, N:2 * N]); m = tanh(p[:, 2 * N:3 * N] + r * q[:, 2 * N:3 * N]);"
     " h = (1 - z) * m + z * h; yield h)",
+    /* two equal maps */
+    "y = scan(x in xs, h from h0: h = sin(dot(sin(dot(h + x, U[:, :N])), W[:, N:2 * N])))",
     /* two products, the second of what the first made */
     "y = scan(x in xs, h from h0: f = sigmoid(dot(x, W[:, :N]) + dot(h, U[:, :N]));"
     " h = (1 - f) * h + f * tanh(dot(f * h, U[:, N:2 * N])); yield h)",

@@ -385,9 +385,9 @@ static void print(struct mc_str *out, const struct mc_cuda_resident *r, const st
     struct mc_kernel *kernel[PHASES];
     int n = 0;
     for (int i = 0; i < r->n; i++) {
-        bool known = !r->phase[i].map; /* a kernel is printed once */
+        bool known = !r->phase[i].map; /* equal kernels have one name */
         for (int k = 0; k < n && !known; k++) {
-            known = kernel[k] == r->phase[i].st->kernel;
+            known = strcmp(kernel[k]->name, r->phase[i].st->kernel->name) == 0;
         }
         if (!known) {
             kernel[n++] = r->phase[i].st->kernel;

@@ -7,18 +7,18 @@ enum { STEPS = 11, MOST_OUTPUTS = 5 };
 static const char *const cells[] = {
     /* states, slices and a product with an epilogue */
     "y = scan(x in xs, h from h0: h = tanh(dot(x, W[:, :N]) + dot(h, U[:, :N])))",
-    "y = scan(x in xs, c from h0, h from h0: p = dot(x, W) + dot(h, U) + b; i = sigmoid(p[:, :N]);"
+    ("y = scan(x in xs, c from h0, h from h0: p = dot(x, W) + dot(h, U) + b; i = sigmoid(p[:, :N]);"
     " f = sigmoid(p[:, N:2 * N]); c = f * c + i * tanh(p[:, 2 * N:3 * N]); h = sigmoid(p[:, 3 * N:]) * tanh(c);"
-    " yield h)",
+    " yield h)"),
     /* results that are copied, and two joins of the same parts in the gradient */
-    "y = scan(x in xs, h from h0: p = dot(x, W) + b; q = dot(h, U); r = sigmoid(p[:, :N] + q[:, :N]);"
+    ("y = scan(x in xs, h from h0: p = dot(x, W) + b; q = dot(h, U); r = sigmoid(p[:, :N] + q[:, :N]);"
     " z = sigmoid(p[:, N:2 * N] + q[:, N:2 * N]); m = tanh(p[:, 2 * N:3 * N] + r * q[:, 2 * N:3 * N]);"
-    " h = (1 - z) * m + z * h; yield h)",
+    " h = (1 - z) * m + z * h; yield h)"),
     /* two equal maps */
     "y = scan(x in xs, h from h0: h = sin(dot(sin(dot(h + x, U[:, :N])), W[:, N:2 * N])))",
     /* two products, the second of what the first made */
-    "y = scan(x in xs, h from h0: f = sigmoid(dot(x, W[:, :N]) + dot(h, U[:, :N]));"
-    " h = (1 - f) * h + f * tanh(dot(f * h, U[:, N:2 * N])); yield h)",
+    ("y = scan(x in xs, h from h0: f = sigmoid(dot(x, W[:, :N]) + dot(h, U[:, :N]));"
+    " h = (1 - f) * h + f * tanh(dot(f * h, U[:, N:2 * N])); yield h)"),
 };
 
 static mc_array *drawn(unsigned *seed, int rank, const int64_t *dims)

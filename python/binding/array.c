@@ -12,7 +12,8 @@ PyTypeObject *array_type;
 static const char *letter_of(mc_dtype d)
 {
     static const char *const letters[MC_NDTYPE] = {
-        [MC_BOOL] = "?",    [MC_INT8] = "b",   [MC_INT16] = "h",  [MC_INT32] = "i",  [MC_INT64] = LONG_OR("l", "q"),
+        [MC_BOOL] = "?",    [MC_INT8] = "b",    [MC_INT16] = "h",
+        [MC_INT32] = "i",   [MC_INT64] = LONG_OR("l", "q"),
         [MC_UINT8] = "B",   [MC_UINT16] = "H", [MC_UINT32] = "I", [MC_UINT64] = LONG_OR("L", "Q"),
         [MC_FLOAT16] = "e", [MC_FLOAT32] = "f", [MC_FLOAT64] = "d",
     };

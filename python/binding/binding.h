@@ -58,12 +58,18 @@ int dtype_named(PyObject *name, mc_dtype *d);
 int sizes_of(PyObject *x, int *rank, int64_t *dims);   /* None in it: -1 */
 PyObject *tuple_of_sizes(int rank, const int64_t *dims);
 
-/* graph.c */
+/* node.c */
 PyObject *node_new(struct graph *g, mc_node *n);       /* raises the graph's mistake, if there is one */
+mc_node *node_of(struct graph *g, PyObject *x);        /* NULL: an exception is set */
 /* Nodes of g in a list or tuple, in memory to be freed by PyMem_Free; None is an empty list. */
 mc_node **nodes_of(struct graph *g, PyObject *list, int *n);
+PyObject *list_of_nodes(struct graph *g, int n, mc_node *const *nodes);
+
+/* graph.c */
 void graph_enter(struct graph *g);
 void graph_leave(struct graph *g);
+
+/* shared.c */
 PyObject *shared_new(mc_shared *s);
 
 /* function.c, custom.c: functions, and methods of Graph */

@@ -1,9 +1,9 @@
-/* graph.c: graphs, nodes and shared variables.
+/* graph.c: graphs, and their methods, which make nodes.
  *
  * Invariant: after a method of a graph, the graph has no mistake: it has become an exception. */
 #include "binding.h"
 
-PyTypeObject *graph_type, *node_type, *shared_type;
+PyTypeObject *graph_type;
 
 /* ---- the lock ---- */
 
@@ -39,149 +39,6 @@ void graph_leave(struct graph *g)
         graph_leave((struct graph *)self);                                 \
         return r;                                                          \
     }
-
-/* ---- nodes ---- */
-
-PyObject *node_new(struct graph *g, mc_node *n)
-{
-    if (!n) {
-        return raise_last();
-    }
-    if (mc_graph_status(g->g) != MC_OK) {
-        raise_status(mc_graph_status(g->g), mc_error(g->g));
-        mc_graph_clear_error(g->g);
-        return NULL;
-    }
-    struct node *self = PyObject_New(struct node, node_type);
-    if (self) {
-        Py_INCREF((PyObject *)g);
-        self->graph = g;
-        self->n = n;
-    }
-    return (PyObject *)self;
-}
-
-static mc_node *node_of(struct graph *g, PyObject *x)
-{
-    if (Py_TYPE(x) != node_type || ((struct node *)x)->graph != g) {
-        PyErr_Format(PyExc_TypeError,
-                     Py_TYPE(x) == node_type ? "a node of another graph: %R" : "expected a node, not %R", x);
-        return NULL;
-    }
-    return ((struct node *)x)->n;
-}
-
-mc_node **nodes_of(struct graph *g, PyObject *list, int *n)
-{
-    Py_ssize_t count = list && list != Py_None ? PySequence_Size(list) : 0;
-    mc_node **all = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof *all);
-    for (Py_ssize_t i = 0; all && i < count; i++) {
-        PyObject *item = PySequence_GetItem(list, i);
-        all[i] = item ? node_of(g, item) : NULL;
-        Py_XDECREF(item);
-        if (!all[i]) {
-            PyMem_Free(all);
-            return NULL;
-        }
-    }
-    *n = (int)count;
-    return all;
-}
-
-static PyObject *list_of_nodes(struct graph *g, int n, mc_node *const *nodes)
-{
-    PyObject *list = PyList_New(n);
-    for (int i = 0; list && i < n; i++) {
-        PyObject *x = node_new(g, nodes[i]);
-        if (!x || PyList_SetItem(list, i, x) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
-}
-
-static void node_free(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    Py_DECREF((PyObject *)((struct node *)self)->graph);
-    PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
-}
-
-static PyObject *node_compare(PyObject *a, PyObject *b, int how)
-{
-    if (Py_TYPE(b) != node_type || (how != Py_EQ && how != Py_NE)) {
-        Py_RETURN_NOTIMPLEMENTED;
-    }
-    return PyBool_FromLong((((struct node *)a)->n == ((struct node *)b)->n) == (how == Py_EQ));
-}
-
-static Py_hash_t node_hash(PyObject *self)
-{
-    return (Py_hash_t)((uintptr_t)((struct node *)self)->n >> 4);
-}
-
-static PyObject *node_text(PyObject *self)
-{
-    char *text = mc_node_text(((struct node *)self)->n);
-    PyObject *s = text ? PyUnicode_FromString(text) : raise_last();
-    mc_text_free(text);
-    return s;
-}
-
-static PyObject *node_get(PyObject *self, void *what)
-{
-    struct graph *g = ((struct node *)self)->graph;
-    const mc_node *n = ((struct node *)self)->n;
-    switch ((int)(intptr_t)what) {
-    case 'g': Py_INCREF((PyObject *)g); return (PyObject *)g;
-    case 'i': return PyLong_FromUnsignedLong(mc_node_id(n));
-    case 'o': return PyUnicode_FromString(mc_node_op(n));
-    case 'n': return PyUnicode_FromString(mc_node_name(n));
-    case 'd': return PyUnicode_FromString(mc_dtype_name(mc_node_dtype(n)));
-    case 's': return tuple_of_sizes(mc_node_rank(n), mc_node_dims(n));
-    case 'v': {
-        const mc_array *value = mc_node_value(n);
-        if (!value) {
-            Py_RETURN_NONE;
-        }
-        return array_new(mc_array_ref(value));
-    }
-    default: {
-        int count = mc_node_ninputs(n);
-        PyObject *list = PyList_New(count);
-        for (int i = 0; list && i < count; i++) {
-            PyObject *x = node_new(g, mc_node_input(n, i));
-            if (!x || PyList_SetItem(list, i, x) < 0) {
-                Py_CLEAR(list);
-            }
-        }
-        return list;
-    }
-    }
-}
-
-static PyGetSetDef node_members[] = {
-    { "graph", node_get, NULL, "the graph that it belongs to", (void *)(intptr_t)'g' },
-    { "id", node_get, NULL, "its number in the graph", (void *)(intptr_t)'i' },
-    { "op", node_get, NULL, "the name of its op", (void *)(intptr_t)'o' },
-    { "name", node_get, NULL, "its name in formulas", (void *)(intptr_t)'n' },
-    { "dtype", node_get, NULL, "the dtype of its elements", (void *)(intptr_t)'d' },
-    { "dims", node_get, NULL, "its sizes; -1: not known before the call", (void *)(intptr_t)'s' },
-    { "value", node_get, NULL, "the value of a constant, else None", (void *)(intptr_t)'v' },
-    { "inputs", node_get, NULL, "the nodes that it is computed from", (void *)(intptr_t)'I' },
-    { 0 },
-};
-static PyType_Slot node_slots[] = {
-    SLOT(Py_tp_dealloc, node_free),
-    SLOT(Py_tp_richcompare, node_compare),
-    SLOT(Py_tp_hash, node_hash),
-    SLOT(Py_tp_repr, node_text),
-    { Py_tp_getset, node_members },
-    { 0 },
-};
-PyType_Spec node_spec = { "_monochord.Node", sizeof(struct node), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots };
 
 /* ---- leaves ---- */
 
@@ -644,7 +501,8 @@ static void graph_free(PyObject *self)
 }
 
 LOCKED(input) LOCKED(constant) LOCKED(shared) LOCKED(random_stream) LOCKED(shared_node) LOCKED(var)
-LOCKED(formula) LOCKED(name_node) LOCKED(op) LOCKED(item) LOCKED(part) LOCKED(label) LOCKED(here) LOCKED(ifelse)
+LOCKED(formula) LOCKED(name_node) LOCKED(op) LOCKED(item) LOCKED(part) LOCKED(label) LOCKED(here)
+LOCKED(ifelse)
 LOCKED(leaves) LOCKED(replace) LOCKED(grads) LOCKED(Lop) LOCKED(Rop) LOCKED(jacobian)
 LOCKED(scan_element) LOCKED(scan_state) LOCKED(scan_taps) LOCKED(scan_states) LOCKED(scan)
 
@@ -687,82 +545,3 @@ static PyType_Slot graph_slots[] = {
 };
 PyType_Spec graph_spec = { "_monochord.Graph", sizeof(struct graph), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, graph_slots };
-
-/* ---- shared variables ---- */
-
-PyObject *shared_new(mc_shared *s)
-{
-    struct shared *self = PyObject_New(struct shared, shared_type);
-    if (self) {
-        self->s = s;
-    } else {
-        mc_shared_unref(&s);
-    }
-    return (PyObject *)self;
-}
-
-static void shared_free(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    mc_shared_unref(&((struct shared *)self)->s);
-    PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
-}
-
-static PyObject *shared_get(PyObject *self, PyObject *args)
-{
-    int borrow = 0;
-    mc_array *a;
-    mc_shared *s = ((struct shared *)self)->s;
-    if (!PyArg_ParseTuple(args, "|p", &borrow)) {
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS /* a call that holds the variable may need Python */
-        a = borrow ? mc_shared_borrow(s) : mc_shared_get(s);
-    Py_END_ALLOW_THREADS return array_new(a);
-}
-
-static PyObject *shared_set(PyObject *self, PyObject *args)
-{
-    PyObject *value;
-    Py_buffer view;
-    int viewed;
-    mc_status status;
-    if (!PyArg_ParseTuple(args, "O", &value)) {
-        return NULL;
-    }
-    mc_array *a = array_borrow(value, &view, &viewed);
-    if (!a) {
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS status = mc_shared_set(((struct shared *)self)->s, a);
-    Py_END_ALLOW_THREADS mc_array_unref(&a);
-    if (viewed) {
-        PyBuffer_Release(&view);
-    }
-    if (status < 0) {
-        return raise_last();
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *shared_name(PyObject *self, void *unused)
-{
-    (void)unused;
-    return PyUnicode_FromString(mc_shared_name(((struct shared *)self)->s));
-}
-
-static PyMethodDef shared_methods[] = {
-    METHOD("get", shared_get, "get(borrow=False): a copy of the value, or the memory itself"),
-    METHOD("set", shared_set, "set(value): copies a value in"),
-    { 0 },
-};
-static PyGetSetDef shared_members[] = { { "name", shared_name, NULL, "its name", NULL }, { 0 } };
-static PyType_Slot shared_slots[] = {
-    SLOT(Py_tp_dealloc, shared_free),
-    { Py_tp_methods, shared_methods },
-    { Py_tp_getset, shared_members },
-    { 0 },
-};
-PyType_Spec shared_spec = { "_monochord.Shared", sizeof(struct shared), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, shared_slots };

@@ -10,9 +10,9 @@
  * the file does not have. */
 static const char *const missing[] = {
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf",
-    "erfc", "exp", "exp2", "expm1", "floor", "fma", "fmax", "fmin", "fmod", "fmodf", "hypot", "ldexp", "lgamma", "lgamma_r",
-    "lgammaf_r", "log", "log10", "log1p", "log2", "nearbyint", "pow", "powf", "remainder", "rint", "sin", "sinh",
-    "sqrt", "tan", "tanh", "tgamma", "trunc",
+    "erfc", "exp", "exp2", "expm1", "floor", "fma", "fmax", "fmin", "fmod", "fmodf", "hypot", "ldexp",
+    "lgamma", "lgamma_r", "lgammaf_r", "log", "log10", "log1p", "log2", "nearbyint", "pow", "powf",
+    "remainder", "rint", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 };
 
 /* The first of them that the text calls outside of comments; NULL: none. */

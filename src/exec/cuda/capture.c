@@ -27,14 +27,9 @@ struct order {
 
 /* ---- the memory of a step ---- */
 
-/* A view is stored with the value it views; one that had to be copied has memory of its own. */
 static bool add_value(struct order *o, int v, bool write)
 {
-    const struct mc_program *pr = &o->f->code->program;
-    while (v >= 0 && pr->value.at[v].view_of >= 0 && !o->p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
-    v = v >= 0 && o->p->slot[v].inside ? o->p->slot[v].inside - 1 : v;
+    v = mc_cuda_fn_memory_of(o->f, o->p, v);
     if (v < 0 || o->p->slot[v].base != BASE_ARENA) {
         return true;
     }

@@ -101,6 +101,8 @@ bool mc_cuda_resident_note(struct mc_function *f, const struct mc_shape_plan *p,
 mc_status mc_cuda_resident_run(struct mc_function *f, const struct mc_shape_plan *p);
 void mc_cuda_resident_free(struct mc_cuda_resident *r);
 /* values.c */
+/* the value in whose memory v lies: a view with its own copy, and a join of which v is a part; -1: v is -1 */
+int mc_cuda_fn_memory_of(const struct mc_function *f, const struct mc_shape_plan *p, int v);
 mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p);
 /* a contiguous copy on the device */

@@ -2,8 +2,10 @@
  * meet at a barrier where a step needs what others have written.  The right operands of products stay in
  * shared memory.
  *
- * A body qualifies if it consists of maps and of float32 products of few rows by constants of the loop.  Its
- * addresses are noted for each step of the loop, and must move evenly, or between two buffers.
+ * A body qualifies if it consists of maps, copies, and float32 products of few rows by constants of the
+ * loop. Its addresses are noted for each step of the loop, and must move evenly, or between two buffers.
+ * The kernel is compiled at the loop's first run; without NVRTC, which a bundle does not need, no body
+ * qualifies.
  *
  * Invariant: nothing has been launched when a loop turns out not to qualify. */
 #include "exec/cuda/resident_args.h"
@@ -34,7 +36,7 @@ struct phase {
     int value[4];                       /* of a product: X, W, Y, C; of a copy: from, to; -1: there is none */
     int nvalue;
     int64_t by;                         /* bytes from the value `to` on */
-    int result;                         /* of a copy to a result: its number among them + 1 */
+    int result;                         /* of a copy to a result: its number among the copied ones + 1 */
     int move, args;                     /* where its moves, and a map's arguments, begin */
     int rows, columns, lanes, at;       /* of a product: as its kernel divides it */
 };
@@ -129,7 +131,7 @@ static bool add_map(struct mc_cuda_resident *r, const struct mc_function *f, con
     return true;
 }
 
-/* to: a value, or with `result` none. */
+/* to: a value; -1: the copied result with that number. */
 static bool add_copy(struct mc_cuda_resident *r, const struct mc_cuda_layout *l, int from, int to, int64_t by,
                      int result)
 {
@@ -205,7 +207,8 @@ static void look(struct mc_cuda_resident *r, const struct mc_function *f, const 
         r->fits = add_result(r, p, s->copied[i], i);
     }
     r->nargs = sizeof r->head + (size_t)r->nmove * sizeof *r->move + r->maps;
-    r->fits = r->fits && r->products && r->nargs <= ARGS && r->grid.shared + r->maps + ASIDE <= d->shared;
+    r->fits = r->fits && r->products && r->nargs <= ARGS && r->grid.shared + r->maps + ASIDE <= d->shared &&
+              mc_nv_need(NV_NVRTC) == MC_OK;
     if (r->fits) {
         r->args = mc_calloc(1, r->nargs, "loop");
         r->arrived = mc_cuda_array(mc_cuda_of(f->code), MC_INT64, 1, (int64_t[]){ 1 });
@@ -265,11 +268,7 @@ static bool note_address(struct mc_resident_move *m, int64_t t, uint64_t a)
 
 static struct span span_of(const struct mc_function *f, const struct mc_shape_plan *p, int v, bool write)
 {
-    const struct mc_program *pr = &f->code->program;
-    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
-    v = p->slot[v].inside ? p->slot[v].inside - 1 : v;
+    v = mc_cuda_fn_memory_of(f, p, v);
     return (struct span){ f->ptr[v], f->ptr[v] + mc_slot_bytes(&p->slot[v]), write };
 }
 
@@ -359,15 +358,11 @@ static void print_phase(struct mc_str *out, const struct mc_cuda_resident *r, co
         return;
     }
     if (w->product) {
-        char added[48] = "0";
-        if (w->value[3] >= 0) {
-            mc_snprintf(added, sizeof added, "place(A.move[%d], t)", w->move + 3);
-        }
         mc_str_addf(out,
                     "multiply<%d, %d, %d, %d>(A.head.product[%d], (const float *)place(A.move[%d], t), held, "
-                    "%s%s, (float *)place(A.move[%d], t));\n",
-                    w->rows, w->columns, w->lanes, (int)w->product->act, w->at, w->move, "(const float *)",
-                    added, w->move + 2);
+                    "(const float *)place(A.move[%d], t), (float *)place(A.move[%d], t));\n",
+                    w->rows, w->columns, w->lanes, (int)w->product->act, w->at, w->move, w->move + 3,
+                    w->move + 2);
         return;
     }
     const struct mc_kernel *k = w->st->kernel;

@@ -24,6 +24,15 @@ void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
     }
 }
 
+int mc_cuda_fn_memory_of(const struct mc_function *f, const struct mc_shape_plan *p, int v)
+{
+    const struct mc_program *pr = &f->code->program;
+    while (v >= 0 && pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
+        v = pr->value.at[v].view_of;
+    }
+    return v >= 0 && p->slot[v].inside ? p->slot[v].inside - 1 : v;
+}
+
 mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i,
                                  const mc_arg *out)
 {

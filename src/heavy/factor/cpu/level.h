@@ -22,28 +22,32 @@
 #include "heavy/factor/cpu/rows.h"
 #include "op/matrix/all.h"
 
-#define FOR_ANY(S)                                                                                              \
-    static int64_t any_cholesky_##S(void *a, int64_t lda, int64_t n) { return cholesky_rows_##S(a, lda, n); }   \
-    static int64_t any_triangular_##S(const void *t, int64_t ldt, void *x, int64_t ldx, int64_t n, int64_t k,   \
-                                      int trans, int lower, int unit)                                           \
-    {                                                                                                           \
-        return triangular_rows_##S(t, ldt, x, ldx, n, k, trans, lower, unit);                                   \
-    }                                                                                                           \
-    static int64_t any_lu_##S(void *a, int64_t lda, int64_t m, int64_t n, void *rows, int64_t width, int64_t *order) \
-    {                                                                                                           \
-        return lu_rows_##S(a, lda, m, n, rows, width, order);                                                   \
-    }                                                                                                           \
-    static void any_qr_##S(void *a, int64_t lda, int64_t m, int64_t n, void *t, void *work)                     \
-    {                                                                                                           \
-        qr_rows_##S(a, lda, m, n, t, work);                                                                     \
-    }                                                                                                           \
-    static void any_transposed_##S(void *y, int64_t ldy, const void *x, int64_t ldx, int64_t m, int64_t n)      \
-    {                                                                                                           \
-        transposed_##S(y, ldy, x, ldx, m, n);                                                                   \
-    }                                                                                                           \
-    static void any_point_up_##S(void *x, int64_t stride, int64_t n, void *y, int64_t ny)                       \
-    {                                                                                                           \
-        point_up_##S(x, stride, n, y, ny);                                                                      \
+#define FOR_ANY(S)                                                                                       \
+    static int64_t any_cholesky_##S(void *a, int64_t lda, int64_t n)                                     \
+    {                                                                                                    \
+        return cholesky_rows_##S(a, lda, n);                                                             \
+    }                                                                                                    \
+    static int64_t any_triangular_##S(const void *t, int64_t ldt, void *x, int64_t ldx, int64_t n,       \
+                                      int64_t k, int trans, int lower, int unit)                         \
+    {                                                                                                    \
+        return triangular_rows_##S(t, ldt, x, ldx, n, k, trans, lower, unit);                            \
+    }                                                                                                    \
+    static int64_t any_lu_##S(void *a, int64_t lda, int64_t m, int64_t n, void *rows,                    \
+                              int64_t width, int64_t *order)                                             \
+    {                                                                                                    \
+        return lu_rows_##S(a, lda, m, n, rows, width, order);                                            \
+    }                                                                                                    \
+    static void any_qr_##S(void *a, int64_t lda, int64_t m, int64_t n, void *t, void *work)              \
+    {                                                                                                    \
+        qr_rows_##S(a, lda, m, n, t, work);                                                              \
+    }                                                                                                    \
+    static void any_transposed_##S(void *y, int64_t ldy, const void *x, int64_t ldx, int64_t m, int64_t n) \
+    {                                                                                                    \
+        transposed_##S(y, ldy, x, ldx, m, n);                                                            \
+    }                                                                                                    \
+    static void any_point_up_##S(void *x, int64_t stride, int64_t n, void *y, int64_t ny)                \
+    {                                                                                                    \
+        point_up_##S(x, stride, n, y, ny);                                                               \
     }
 FOR_ANY(f32)
 FOR_ANY(f64)

@@ -1,10 +1,9 @@
 /* matrix.h: factorizations of dense matrices and systems of equations.
  *
  *   factor problem   one kind of work on each matrix of a stack, with all sizes: struct mc_factor
- *   texts            rows.h, cholesky.h, triangular.h, lu.h, qr.h, eigh.h, svd.h, eig.h: the algorithms,
- *   for any type of
- *                    element.  They are the reference (matrix.c), the basis of the fast solvers
- *                    (src/heavy/factor), and a part of exported files (src/export/matrix.c)
+ *   texts            the algorithms for any type of element, in rows.h, cholesky.h, triangular.h, lu.h,
+ *                    qr.h, eigh.h, svd.h and eig.h.  They are the reference (matrix.c), the basis of the
+ *                    solvers (src/heavy/factor), and a part of exported files (src/export/factor.c)
  *
  * Invariant: operands are dense matrices in C order, and each matrix is computed independently of the
  * others. */

@@ -1,8 +1,9 @@
 /* blocked.c: factorizations by blocks of BLOCK rows and columns.  A block is factorized by the texts of
  * op/matrix; what remains is updated by matrix products (update.c), in which threads share the rows.
  *
- *     cholesky    U^T U by rows of blocks: a block on the diagonal, the blocks beside it, the rest -= its
- *     products lu          a panel with its pivots, the rows beside it, the rest -= their product
+ *     cholesky    U^T U by rows of blocks: the block on the diagonal, then those beside it; the rest loses
+ *                 their product
+ *     lu          a panel with its pivots, then the rows beside it; the rest loses their product
  *     qr          a panel of reflections as 1 - V T V^T, applied to the columns behind it
  *     triangular  block by block: minus the product with what is known, then the block on the diagonal */
 #include "heavy/factor/solver.h"

@@ -2,11 +2,12 @@
  * group of one of its inputs if both have the same iteration space and no cycle of groups results.  Otherwise
  * it begins a group.
  *
- * Lowering runs these steps.  Only expand.c and sign_byte.c make nodes, apart from the items of
+ * Lowering runs these steps.  Only expand.c, copies.c and sign_byte.c make nodes, apart from the items of
  * tuples.
  *
  *   file            needs                  leaves
  *   expand.c        a rewritten graph      a graph without formula ops; reductions keep their axes
+ *   copies.c        that graph             copies of values that kernels are to store where they are wanted
  *   group.c         that graph             groups, each with an iteration space and the axes it reduces
  *   merge.c         groups                 fewer groups: siblings that reduce the same values, small work
  *                                          with its only reader
@@ -19,7 +20,7 @@
  *   order.c         groups, stored values  epilogues, and an order of groups in which none reads a later one
  *   fused.c         one group              its kernel and its step
  *
- * After sign_byte.c has made a graph, the steps from group.c to recompute.c run on it once more.  Carrying
+ * After sign_byte.c has made a graph, the steps from copies.c to recompute.c run on it once more.  Carrying
  * the groups over to the new nodes is not enough: grouping is greedy in id order, the new nodes and all that
  * depend on them have new ids, and groups of the new order may differ from those of the old one.
  *

@@ -28,7 +28,8 @@ void mc_mark_stored_inputs(struct make *m, mc_node *n)
 /* Can a kernel run on the blocks of n's result as they are computed? */
 static bool is_epilogue(const mc_node *n)
 {
-    return n->op->flags & OP_BLOCKS && (!(n->op->flags & OP_MATMUL) || mc_varies(&n->type) == 3);
+    return n->op->flags & OP_BLOCKS &&
+           (!(n->op->flags & OP_MATMUL) || (n->type.rank == 2 && mc_varies(&n->type)));
 }
 
 mc_node *mc_main_result(mc_node *n)

@@ -256,9 +256,10 @@ static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum
 }
 
 /* Groups the nodes that `out` depends on, and decides which of them are stored. */
-static mc_status init_lowering(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
+static mc_status init_lowering(struct make *m, mc_node **out, int nout, enum mc_fusing fuse)
 {
     struct mc_program *p = m->p;
+    TRY(fuse == FUSE_NOTHING ? MC_OK : mc_lower_copies(p->graph, nout, out));
     TRY(mc_group(p->graph, nout, out, fuse, &m->groups));
     TRY(alloc_tables(m));
     for (int i = 0; i < nout; i++) {

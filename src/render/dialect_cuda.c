@@ -14,6 +14,8 @@ static const char prelude[] = PRELUDE_TYPES
     /* first in each kernel: the next kernel may start its blocks; this one waits for the kernels before it */
     "#if __CUDA_ARCH__ >= 900\n#define BEGIN asm volatile(\"griddepcontrol.launch_dependents; "
     "griddepcontrol.wait;\" ::: \"memory\");\n#else\n#define BEGIN\n#endif\n"
+    "#ifndef ELEMENTS\n#define ELEMENTS(t, n) for (u32 t = blockIdx.x * blockDim.x + threadIdx.x; t < (n); t += "
+    "gridDim.x * blockDim.x)\n#endif\n"
     "#define __builtin_fmaf fmaf\n#define __builtin_fma fma\n#define __builtin_sqrtf sqrtf\n#define "
     "__builtin_sqrt sqrt\n"
     "#define __builtin_fabsf fabsf\n#define __builtin_fabs fabs\n#define __builtin_rintf rintf\n#define "

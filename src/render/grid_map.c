@@ -1,5 +1,5 @@
 /* grid_map.c: maps for a grid: each thread takes elements at a fixed distance, V at a time where operands are
- * contiguous.
+ * contiguous.  ELEMENTS of the dialect says which, unless the text defines it before.
  *
  * Invariant: results that do not vary by element are stored by the first thread alone. */
 #include "render/grid.h"
@@ -28,8 +28,7 @@ void mc_grid_print_map(struct print *p)
     mc_print_row_stores(p);
     mc_str_add(p->out, "}\n");
     if (mc_print_mark(p)) {
-        mc_str_add(p->out, "for (u32 t = blockIdx.x * blockDim.x + threadIdx.x; t < A.count[0]; t += "
-                           "gridDim.x * blockDim.x) {\n");
+        mc_str_add(p->out, "ELEMENTS(t, A.count[0]) {\n");
         mc_grid_offsets(p, 'o', true, 0);
         mc_str_add(p->out, "if (A.flat) {");
         flat(p);

@@ -5,14 +5,15 @@
  *   a product of elements and a constant becomes one product of the whole sequence, before the loop
  *   a state that sums up products becomes one product of what the loop collects, after the loop; so does a
  *   product by a constant that is collected
- *   a state that sums up sums of what the loop collects becomes one sum, after the loop
+ *   a state that sums up what the loop collects, or sums of it, becomes one sum, after the loop
  *
  * Invariant: the new loop has the old one's values, but for the order in which such products are summed. */
 #include "op/loop.h"
 #include "rewrite/rewrite.h"
 
 enum { MOST_TERMS = 32 };
-/* What each step adds to a state: a b, or with `turned` a transposed times b; or that `sum` of a. */
+/* What each step adds to a state: a b, or with `turned` a transposed times b; without b: that `sum` of a, or
+ * a itself. */
 struct term { int state; mc_node *a, *b; bool turned; const mc_node *sum; };
 struct work {
     mc_graph *g;
@@ -324,11 +325,12 @@ static bool is_collected(const struct work *w, const mc_node *n)
 static void take_sum(struct work *w, int i, mc_node *const *list, size_t count)
 {
     mc_node *added = added_to(w, i, list, count);
-    if (!added || added->op->reduction != REDUCE_SUM || !is_collected(w, added->in[0]) ||
-        w->nterm == MOST_TERMS) {
+    const mc_node *sum = added && added->op->reduction == REDUCE_SUM ? added : NULL;
+    mc_node *of = sum ? added->in[0] : added;
+    if (!added || !is_collected(w, of) || w->nterm == MOST_TERMS) {
         return;
     }
-    w->term[w->nterm++] = (struct term){ .state = i, .a = added->in[0], .sum = added };
+    w->term[w->nterm++] = (struct term){ .state = i, .a = of, .sum = sum };
     w->state[i] = false;
 }
 
@@ -451,9 +453,9 @@ static mc_node *term_value(struct work *w, const struct term *t, mc_node *loop, 
         all[i] = every(w, x[i]) ? every(w, x[i]) : mc_item(loop, first + collected(w, x[i]));
     }
     const struct mc_bind b[2] = { { "a", all[0], NULL }, { "b", all[1], NULL } };
-    if (t->sum) {
+    if (!t->b) {
         mc_node *steps = mc_expr(w->g, "sum(a, axis=0)", b, 1);
-        return mc_is_error(steps) ? steps : mc_apply(w->g, t->sum->op, 1, &steps, t->sum->attr);
+        return mc_is_error(steps) || !t->sum ? steps : mc_apply(w->g, t->sum->op, 1, &steps, t->sum->attr);
     }
     return mc_expr(w->g,
                    t->turned ? "tensordot(a, b, axes=[0, 1], axes_b=[0, 1])"

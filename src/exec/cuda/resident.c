@@ -2,6 +2,10 @@
  * meet at a barrier where a step needs what others have written.  The right operands of products stay in
  * shared memory.
  *
+ * Where all maps of the body have h columns, and products a multiple of h, a block has the same columns,
+ * modulo h, of everything: what a map reads of a product's result was written by its own block, and no
+ * barrier is needed.  The columns that a block has are its units, and h is their period.
+ *
  * A body qualifies if it consists of maps, copies, and float32 products of few rows by constants of the
  * loop. Its addresses are noted for each step of the loop, and must move evenly, or between two buffers.
  * The kernel is compiled at the loop's first run; without NVRTC, which a bundle does not need, no body
@@ -22,6 +26,8 @@ static const char source[] = {
 /* Multiply-adds of a product: for fewer of one row, and for more of any, launches of the solvers are faster.
  * Measured on an H100 with LSTM and GRU of 256 and 1024 units and batches of 1, 32 and 128. */
 enum { LEAST_WORK = 1 << 20, MOST_WORK = 256 << 20 };
+/* Multiply-adds of one block that take as long as a barrier. */
+enum { MORE_WORK = 1 << 17 };
 /* FEW: steps of a loop for which it is not worth a kernel; ROWS: of a product, at most; LOOK: steps whose
  * memory is compared; ARGS: bytes that a kernel takes; ASIDE: bytes of shared memory that the compiler may
  * use */
@@ -40,11 +46,14 @@ struct phase {
     int move, args;                     /* where its moves, and a map's arguments, begin */
     int rows, columns, lanes, at;       /* of a product: as its kernel divides it */
 };
-struct span { const char *from, *end; bool write; };
+/* at: the address of the operand.  even: its element in row r and column c is at c plus a multiple of the
+ * period, so that a block has the same columns of all such operands. */
+struct span { const char *from, *end; uintptr_t at; bool write, even; };
 struct mc_cuda_resident {
     struct phase phase[PHASES];
     int n, products;
     bool fits;
+    int period, units;                  /* 0: a product's columns are divided for it alone */
     int64_t noted;                      /* steps of the loop whose addresses were noted */
     struct mc_resident_move *move;
     int nmove;
@@ -65,20 +74,54 @@ static int columns_of(int64_t n, int blocks)
     return (each + RESIDENT_COLUMNS - 1) / RESIDENT_COLUMNS * RESIDENT_COLUMNS;
 }
 
-static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_step *st,
-                        const struct mc_heavy *h)
+static const struct mc_gemm_problem *product_of(const struct mc_step *st, const struct mc_step_plan *sp)
 {
-    const struct mc_gemm_problem *q = h && h->plan && strcmp(mc_heavy_family(st), "gemm") == 0
-                                          ? gemm(h->plan->problem)
-                                          : NULL;
+    return st->kind == STEP_HEAVY && sp->heavy && sp->heavy->plan && strcmp(mc_heavy_family(st), "gemm") == 0
+               ? gemm(sp->heavy->plan->problem)
+               : NULL;
+}
+
+/* The period of all steps; 0: they have none, or dividing products by it would cost more than barriers. */
+static int period_of(const struct mc_function *f, const struct mc_shape_plan *p,
+                     const struct mc_body_steps *s)
+{
+    const int processors = mc_cuda_of(f->code)->processors;
+    int64_t h = 0, more = 0;
+    for (int i = 0; i < s->nrun; i++) {
+        const struct mc_step *st = &f->code->program.step.at[s->run[i]];
+        const struct mc_type *t = st->kernel && st->ndst ? &p->slot[st->dst[0]].type : NULL;
+        const int64_t columns = t && t->rank ? t->dims[t->rank - 1] : 0;
+        h = columns && (!h || columns < h) ? columns : h;
+    }
+    const int units = columns_of(h, processors);
+    for (int i = 0; i < s->nrun && h; i++) {
+        const struct mc_step *st = &f->code->program.step.at[s->run[i]];
+        const struct mc_gemm_problem *q = product_of(st, &p->step[s->run[i]]);
+        const struct mc_type *t = st->kernel && st->ndst ? &p->slot[st->dst[0]].type : NULL;
+        if ((q && q->n % h) || (t && t->rank && t->dims[t->rank - 1] % h)) {
+            return 0;
+        }
+        more += q ? (q->n / h * units - columns_of(q->n, processors)) * q->m * q->k : 0;
+    }
+    return h % RESIDENT_COLUMNS == 0 && h < INT32_MAX && more <= MORE_WORK ? (int)h : 0;
+}
+
+static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_step *st,
+                        const struct mc_step_plan *sp)
+{
+    const struct mc_gemm_problem *q = product_of(st, sp);
+    const struct mc_heavy *h = sp->heavy;
     if (!q || r->n == PHASES || r->products == RESIDENT_PRODUCTS || h->copy[0] >= 0 || h->copy[1] >= 0 ||
         h->idle || q->dtype != MC_FLOAT32 || q->batch != 1 || q->m > ROWS || q->m < 1 || q->k < 4 ||
         q->k % 4 || q->as[2] != 1 || (q->m > 1 && q->as[1] % 4) || q->cs[2] != 1 || q->alpha != 1 ||
         (q->beta != 0 && (q->beta != 1 || !q->residual)) || q->n < 1 || q->n > MOST_WORK / q->k / q->m ||
-        (q->m == 1 && q->n * q->k < LEAST_WORK) || q->as[1] > INT32_MAX || q->cs[1] > INT32_MAX) {
+        (q->m == 1 && !r->period && q->n * q->k < LEAST_WORK) || q->as[1] > INT32_MAX ||
+        q->cs[1] > INT32_MAX) {
         return false;
     }
-    const int columns = columns_of(q->n, mc_cuda_of(f->code)->processors);
+    const int columns = r->period ? (int)q->n / r->period * r->units
+                                  : columns_of(q->n, mc_cuda_of(f->code)->processors),
+              units = r->period ? r->units : columns, period = r->period ? r->period : (int)q->n;
     struct phase *p = &r->phase[r->n++];
     *p = (struct phase){ .st = st, .product = q, .at = r->products, .nvalue = (int)NELEM(p->value) };
     p->value[0] = mc_heavy_source(f, st->heavy, 0);
@@ -87,9 +130,13 @@ static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f,
                   : st->kernel          ? st->operand[st->product]
                                         : st->dst[0];
     p->value[3] = h->epilogue.by_solver ? mc_heavy_term(&h->epilogue) : -1;
-    p->rows = q->m == 1 ? 1 : q->m < 64 ? 4 : 8;
     p->columns = q->m == 1 ? 1 : RESIDENT_COLUMNS;
-    const int groups = columns / p->columns * (int)((q->m + p->rows - 1) / p->rows);
+    const int64_t across = columns / p->columns;
+    p->rows = q->m == 1                                                 ? 1
+              : gemm_ceil(q->m, 2) * across * LANES <= RESIDENT_THREADS ? 2 /* a warp for each */
+              : q->m < 64                                               ? 4
+                                                                        : 8;
+    const int groups = (int)(across * gemm_ceil(q->m, p->rows));
     p->lanes = LANES;
     while (p->lanes > 1 && (p->lanes * groups > RESIDENT_THREADS || p->lanes * 4 > q->k)) {
         p->lanes /= 2;
@@ -104,11 +151,13 @@ static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f,
                                        .at = (int)(r->grid.shared / sizeof(float)),
                                        .row = (int)q->as[1],
                                        .wide = (int)q->cs[1],
+                                       .units = units,
+                                       .period = period,
                                        .down = q->bs[1],
                                        .along = q->bs[2],
                                        .added = { q->c0s[1], q->c0s[2] } };
     r->grid.shared += (size_t)a->columns * (size_t)a->pitch * sizeof(float);
-    r->grid.blocks[0] = MC_MAX(r->grid.blocks[0], (unsigned)((q->n + columns - 1) / columns));
+    r->grid.blocks[0] = MC_MAX(r->grid.blocks[0], (unsigned)((period + units - 1) / units));
     p->move = r->nmove;
     r->nmove += p->nvalue;
     return true;
@@ -120,7 +169,8 @@ static bool add_map(struct mc_cuda_resident *r, const struct mc_function *f, con
     const struct mc_grid_launch *l = mc_grid_launch_of(e);
     const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[step];
     if (!l || r->n == PHASES || st->kernel->mode != KERNEL_MAP || mc_kernel_checks(st->kernel) ||
-        l->skip_after_error || l->pieces != 1 || (l->fn != g->plain && l->fn != g->vector)) {
+        l->skip_after_error || l->pieces != 1 || (l->fn != g->plain && l->fn != g->vector) ||
+        (l->fn == g->vector && mc_grid_vector(st->kernel) > RESIDENT_COLUMNS)) {
         return false;
     }
     r->phase[r->n++] = (struct phase){
@@ -191,7 +241,7 @@ static bool add_step(struct mc_cuda_resident *r, const struct mc_function *f, co
     const struct mc_step_plan *sp = &p->step[step];
     return st->kind == STEP_KERNEL ? add_map(r, f, st, step, sp->exec)
            : st->kind == STEP_HEAVY
-               ? add_product(r, f, st, sp->heavy) && (!sp->epilogue || add_map(r, f, st, step, sp->epilogue))
+               ? add_product(r, f, st, sp) && (!sp->epilogue || add_map(r, f, st, step, sp->epilogue))
                : add_copies(r, sp->exec);
 }
 
@@ -200,6 +250,8 @@ static void look(struct mc_cuda_resident *r, const struct mc_function *f, const 
 {
     const struct mc_cuda *d = mc_cuda_of(f->code);
     r->fits = d->cooperative && mc_flag_int(FLAG_cuda_resident);
+    r->period = r->fits ? period_of(f, p, s) : 0;
+    r->units = columns_of(r->period, d->processors);
     for (int i = 0; i < s->nrun && r->fits; i++) {
         r->fits = add_step(r, f, p, s->run[i]);
     }
@@ -266,10 +318,66 @@ static bool note_address(struct mc_resident_move *m, int64_t t, uint64_t a)
     return a == (t ? m->base + ((uint64_t)(t - 1) & m->mask) * (uint64_t)m->stride : m->first);
 }
 
-static struct span span_of(const struct mc_function *f, const struct mc_shape_plan *p, int v, bool write)
+static bool even_strides(int64_t h, int n, const uint32_t *size, const int64_t *stride)
+{
+    bool even = size[0] % h == 0 && stride[0] == 1;
+    for (int x = 1; x < n; x++) {
+        even &= size[x] == 1 || stride[x] % h == 0;
+    }
+    return even;
+}
+
+static bool even_map(const struct mc_cuda_resident *r, const struct mc_function *f, const struct phase *w,
+                     int k)
+{
+    const struct mc_kernel *q = w->st->kernel;
+    const struct mc_grid_args a = mc_grid_args(w->map->args, q->operand.n);
+    const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
+    const unsigned v = w->map->fn == g->vector ? (unsigned)mc_grid_vector(q) : 1;
+    const int64_t bytes = sizeof(float), count = (int64_t)a.head->count[0] * v;
+    if (mc_dtypes[q->operand.at[k].dtype].size != sizeof(float) || q->operand.at[k].index ||
+        count % r->period) {
+        return false;
+    }
+    bool even = a.head->flat || (a.head->size[0] * v % (unsigned)r->period == 0 && a.step[k][0] == v * bytes);
+    for (uint32_t x = 1; x < a.head->axes[0] && !a.head->flat; x++) {
+        even &= a.step[k][x] % (r->period * bytes) == 0;
+    }
+    return even;
+}
+
+/* Is the k-th value of a phase even? */
+static bool is_even(const struct mc_cuda_resident *r, const struct mc_function *f, const struct phase *w,
+                    int k)
+{
+    const int h = r->period;
+    if (!h) {
+        return false;
+    }
+    if (w->map) {
+        return even_map(r, f, w, k);
+    }
+    if (w->product) {
+        const struct mc_gemm_problem *q = w->product;
+        return k == 2   ? q->m == 1 || q->cs[1] % h == 0
+               : k == 3 ? q->c0s[2] == 1 && (q->m == 1 || q->c0s[1] % h == 0)
+                        : false;
+    }
+    return even_strides(h, RESIDENT_RANK, w->copy.size, k ? w->copy.to : w->copy.from);
+}
+
+static struct span span_of(const struct mc_function *f, const struct mc_shape_plan *p, int v)
 {
     v = mc_cuda_fn_memory_of(f, p, v);
-    return (struct span){ f->ptr[v], f->ptr[v] + mc_slot_bytes(&p->slot[v]), write };
+    return (struct span){ .from = f->ptr[v], .end = f->ptr[v] + mc_slot_bytes(&p->slot[v]) };
+}
+
+/* Do two accesses need a barrier between them? */
+static bool conflict_of(const struct mc_cuda_resident *r, const struct span *a, const struct span *b)
+{
+    const bool together = (a->write || b->write) && a->from < b->end && b->from < a->end;
+    return together &&
+           !(a->even && b->even && (int64_t)(a->at - b->at) % (r->period * (int64_t)sizeof(float)) == 0);
 }
 
 /* Notes what phase i touches; where that overlaps what others wrote, a barrier precedes it. */
@@ -278,8 +386,7 @@ static bool touch(struct mc_cuda_resident *r, int i, int n, const struct span *s
     bool conflict = false;
     for (int k = 0; k < n; k++) {
         for (size_t o = 0; o < r->open.n; o++) {
-            const struct span *b = &r->open.at[o];
-            conflict |= (s[k].write || b->write) && s[k].from < b->end && b->from < s[k].end;
+            conflict |= conflict_of(r, &s[k], &r->open.at[o]);
         }
     }
     if (conflict) {
@@ -321,9 +428,12 @@ static bool note_phase(struct mc_cuda_resident *r, const struct mc_function *f, 
         good = note_address(m, t, at) &&
                (!w->product || (k == 0 ? at % WORD == 0 : k != 1 || m->first == at)); /* W stays */
         if (at && t < LOOK) {
-            s[spans++] = v >= 0
-                             ? span_of(f, p, v, is_written(w, k))
-                             : (struct span){ (char *)at, (char *)at + w->copy.count * sizeof(float), true };
+            struct span *x = &s[spans++];
+            *x = v >= 0 ? span_of(f, p, v)
+                        : (struct span){ (char *)at, (char *)at + w->copy.count * sizeof(float) };
+            x->at = at;
+            x->write = is_written(w, k);
+            x->even = is_even(r, f, w, k);
         }
     }
     const bool idle = !w->map && !w->product && address(w, f, 0, to) == address(w, f, 1, to);
@@ -347,33 +457,47 @@ static void print_phase(struct mc_str *out, const struct mc_cuda_resident *r, co
                         int i)
 {
     const struct phase *w = &r->phase[i];
-    mc_str_addf(out, "if (A.head.barriers >> %d & 1) { goal += gridDim.x; meet(A.head.arrived, goal); }\n",
+    const struct mc_kernel *k = w->map ? w->st->kernel : NULL;
+    if (k) { /* the threads have met since the phase last read these */
+        mc_str_addf(out,
+                    "for (int i = threadIdx.x; i < %zu; i += blockDim.x) ((u64 *)(own + %d))[i] = "
+                    "place(A.move[%d + i], t);\n",
+                    k->operand.n, w->args, w->move);
+    }
+    mc_str_addf(out,
+                "if (A.head.barriers >> %d & 1) { goal += gridDim.x; meet(A.head.arrived, goal); } else "
+                "__syncthreads();\n",
                 i);
-    if (!w->map && !w->product) {
-        mc_str_addf(
-            out,
-            "if (place(A.move[%d], t) != place(A.move[%d], t)) move(*(const mc_resident_copy *)(own + "
-            "%d), (const unsigned *)place(A.move[%d], t), (unsigned *)place(A.move[%d], t));\n",
-            w->move, w->move + 1, w->args, w->move, w->move + 1);
+    if (k) {
+        const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
+        mc_str_addf(out, "%s_of<%d>(*(const %s_args *)(own + %d));\n", k->name,
+                    w->map->fn == g->vector ? mc_grid_vector(k) : 1, k->name, w->args);
         return;
     }
     if (w->product) {
-        mc_str_addf(out,
-                    "multiply<%d, %d, %d, %d>(A.head.product[%d], (const float *)place(A.move[%d], t), held, "
-                    "(const float *)place(A.move[%d], t), (float *)place(A.move[%d], t));\n",
-                    w->rows, w->columns, w->lanes, (int)w->product->act, w->at, w->move, w->move + 3,
-                    w->move + 2);
+        mc_str_addf(
+            out,
+            "multiply<%d, %d, %d, %d, %d>(A.head.product[%d], (const float *)place(A.move[%d], t), held, "
+            "(const float *)place(A.move[%d], t), (float *)place(A.move[%d], t));\n",
+            w->rows, w->columns, r->head.product[w->at].columns / w->columns, w->lanes, (int)w->product->act,
+            w->at, w->move, w->move + 3, w->move + 2);
         return;
     }
-    const struct mc_kernel *k = w->st->kernel;
-    const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
-    mc_str_addf(
-        out,
-        "for (int i = threadIdx.x; i < %zu; i += blockDim.x) ((u64 *)(own + %d))[i] = place(A.move[%d "
-        "+ i], t);\n__syncthreads();\n%s_of<%d>(*(const %s_args *)(own + %d));\n",
-        k->operand.n, w->args, w->move, k->name, w->map->fn == g->vector ? mc_grid_vector(k) : 1, k->name,
-        w->args);
+    mc_str_addf(out,
+                "if (place(A.move[%d], t) != place(A.move[%d], t)) move<1>(*(const mc_resident_copy *)(own + "
+                "%d), (const unsigned *)place(A.move[%d], t), (unsigned *)place(A.move[%d], t));\n",
+                w->move, w->move + 1, w->args, w->move, w->move + 1);
 }
+
+/* The elements, V at a time, that a block has; of arrays that have no whole number of periods, a part. */
+static const char own_elements[] =
+    "#define UNITS_OF(p) UNITS\n#define PERIOD_OF(p) PERIOD\n"
+    "#define ELEMENTS(t, n) for (unsigned t = 0, even_ = (n) % (PERIOD / V) == 0, "
+    "first_ = blockIdx.x * UNITS, wide_ = (PERIOD % UNITS == 0 || first_ + UNITS <= PERIOD ? UNITS "
+    ": first_ < PERIOD ? PERIOD - first_ : 0) / V, all_ = even_ ? (n) / (PERIOD / V) * wide_ : (n), "
+    "i_ = (even_ ? 0 : blockIdx.x * blockDim.x) + threadIdx.x; "
+    "i_ < all_ && (t = even_ ? i_ / wide_ * (PERIOD / V) + first_ / V + i_ % wide_ : i_, true); "
+    "i_ += even_ ? blockDim.x : gridDim.x * blockDim.x)\n";
 
 static void print(struct mc_str *out, const struct mc_cuda_resident *r, const struct mc_function *f)
 {
@@ -387,6 +511,9 @@ static void print(struct mc_str *out, const struct mc_cuda_resident *r, const st
         if (!known) {
             kernel[n++] = r->phase[i].st->kernel;
         }
+    }
+    if (r->period) {
+        mc_str_addf(out, "enum { PERIOD = %d, UNITS = %d };\n%s", r->period, r->units, own_elements);
     }
     mc_render_grid(out, &mc_dialect_cuda, n, kernel);
     mc_str_add(out, source);

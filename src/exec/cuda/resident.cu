@@ -30,19 +30,36 @@ __device__ __forceinline__ void leave(unsigned *arrived)
     }
 }
 
+/* Numbers where all products have the same. */
+#ifndef UNITS_OF
+#define UNITS_OF(p) (p).units
+#define PERIOD_OF(p) (p).period
+#endif
+
+/* The number of the block's column c among all columns; -1: there is none. */
+__device__ __forceinline__ int column_of(const mc_resident_product &p, int c)
+{
+    const int units = UNITS_OF(p), period = PERIOD_OF(p), unit = blockIdx.x * units + c % units;
+    return unit < period ? c / units * period + unit : -1;
+}
+
 /* Copies the block's columns of W to its shared memory. */
 __device__ __forceinline__ void hold(const mc_resident_product &p, const float *w, float *held)
 {
-    const int first = blockIdx.x * p.columns, count = p.columns * p.k;
+    const int count = p.columns * p.k;
     for (int i = threadIdx.x; i < count; i += blockDim.x) { /* neighbours read neighbours */
-        const int c = p.along == 1 ? i % p.columns : i / p.k, k = p.along == 1 ? i / p.columns : i % p.k;
-        held[p.at + c * p.pitch + k] = first + c < p.n ? w[k * p.down + (first + c) * p.along] : 0;
+        const int c = p.along == 1 ? i % p.columns : i / p.k, k = p.along == 1 ? i / p.columns : i % p.k,
+                  of = column_of(p, c);
+        held[p.at + c * p.pitch + k] = of >= 0 ? w[k * p.down + of * p.along] : 0;
     }
 }
 
+/* V: elements that ELEMENTS takes at once */
+template <int V>
 __device__ __forceinline__ void move(const mc_resident_copy &c, const unsigned *from, unsigned *to)
 {
-    for (unsigned e = blockIdx.x * blockDim.x + threadIdx.x; e < c.count; e += gridDim.x * blockDim.x) {
+    ELEMENTS(e, c.count)
+    {
         unsigned rest = e;
         i64 f = 0, t = 0;
 #pragma unroll
@@ -75,16 +92,15 @@ template <int n, int s> __device__ __forceinline__ int fold(float *v, unsigned l
     }
 }
 
-/* A group of s lanes, each with a part of the sum, computes `rows` rows of `columns` columns.  added: C, or
- * null. */
-template <int rows, int columns, int s, int act>
+/* A group of s lanes, each with a part of the sum, computes `rows` rows of `columns` columns.  across: such
+ * groups of columns.  added: C, or null. */
+template <int rows, int columns, int across, int s, int act>
 __device__ __forceinline__ void multiply(const mc_resident_product &p, const float *x, const float *held,
                                          const float *added, float *y)
 {
-    const int first = blockIdx.x * p.columns, across = p.columns / columns,
-              down = (p.m + rows - 1) / rows, groups = across * down, step = blockDim.x / s;
+    const int down = (p.m + rows - 1) / rows, groups = across * down, step = blockDim.x / s;
     const unsigned lane = threadIdx.x % s;
-    if (first >= p.n) {
+    if (blockIdx.x * UNITS_OF(p) >= PERIOD_OF(p)) {
         return;
     }
     for (int g0 = 0; g0 < groups; g0 += step) {
@@ -128,9 +144,8 @@ __device__ __forceinline__ void multiply(const mc_resident_product &p, const flo
         const int at = fold<all, s>(sum, lane, 0);
 #pragma unroll
         for (int i = 0; i < left; i++) {
-            const int r = row + (at + i) / columns,
-                      c = first + (at + i) % columns * across + column;
-            if (r < p.m && c < p.n) {
+            const int r = row + (at + i) / columns, c = column_of(p, (at + i) % columns * across + column);
+            if (r < p.m && c >= 0) {
                 const float t = added ? sum[i] + added[r * p.added[0] + c * p.added[1]] : sum[i];
                 y[(i64)r * p.wide + c] = finish(t, act);
             }

@@ -21,14 +21,16 @@ struct mc_resident_move {
 MC_ARGS_SIZE(mc_resident_move, 32);
 
 /* Y = act(X W + C).  X and Y are contiguous along the columns.  A block has `columns` columns of W in its
- * shared memory, each contiguous; `pitch` elements from one to the next. */
+ * shared memory, each contiguous; `pitch` elements from one to the next.  They are those whose number, modulo
+ * `period`, is among the block's `units`. */
 struct mc_resident_product {
     int m, n, k, columns, pitch, at; /* at: float in the shared memory where W begins */
     int row, wide;              /* elements from row to row of X; of Y */
+    int units, period;
     i64 down, along;            /* elements from row to row of W; from column to column */
     i64 added[2];               /* the same of C */
 };
-MC_ARGS_SIZE(mc_resident_product, 64);
+MC_ARGS_SIZE(mc_resident_product, 72);
 
 /* Copies `count` elements of 4 bytes from array to array; strides in elements, the innermost axis first. */
 struct mc_resident_copy {
@@ -44,6 +46,6 @@ struct mc_resident_head {
     unsigned barriers;          /* bit i: a barrier precedes phase i */
     struct mc_resident_product product[RESIDENT_PRODUCTS];
 };
-MC_ARGS_SIZE(mc_resident_head, 272);
+MC_ARGS_SIZE(mc_resident_head, 304);
 
 #endif

@@ -79,8 +79,9 @@ FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bo
 }
 
 /* Prefetches the part of the next product's operands that this tile uses of the current ones. */
-static TARGET __attribute__((noinline)) void fetch_ahead(bool real, int mr, int nv, const struct mc_fft_product *p,
-                                                        int64_t i, int64_t column, int64_t k, int64_t depth)
+static TARGET __attribute__((noinline)) void fetch_ahead(bool real, int mr, int nv,
+                                                        const struct mc_fft_product *p, int64_t i,
+                                                        int64_t column, int64_t k, int64_t depth)
 {
     const int64_t parts = (p->rows + mr - 1) / mr, from = depth * (i / mr) / parts,
                   rows = depth * (i / mr + 1) / parts - from;

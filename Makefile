@@ -241,7 +241,7 @@ help: ## this list
 
 , := ,
 test-python: ## the extension module and the packages of Python, and their tests; SUITES=1: also Lasagne and the Deep Learning Tutorials
-	$(setup) venv
+	$(setup) venv python-dev
 	$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module)
 	@scripts/python_tests.sh $(BUILD) $(if $(SUITES),--suites) $(WHAT)
 

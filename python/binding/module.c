@@ -210,6 +210,11 @@ PyMODINIT_FUNC PyInit__monochord(void)
             Py_DECREF(module);
             return NULL;
         }
+#if PY_VERSION_HEX < 0x030A0000 /* Py_TPFLAGS_DISALLOW_INSTANTIATION */
+        if ((*types[i].type)->tp_new == PyBaseObject_Type.tp_new) {
+            (*types[i].type)->tp_new = NULL;
+        }
+#endif
     }
     return module;
 }

@@ -161,6 +161,7 @@ test-ladder: all ## SEED=1 COUNT=40: formulas composed at random, and their deri
 bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the ratios; bench/results/
 	@scripts/setup.sh venv
 	@bench/peers/setup.sh
+	$(if $(filter python all,$(SUITE)),$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module))
 	@bench/.venv/bin/python bench/compare.py --suite $(SUITE) --ours $(BUILD)/monochord
 
 asan: ## the everyday tests under the address and undefined-behaviour sanitizers

@@ -69,6 +69,9 @@ PyObject *raise_last(void);                            /* that of this thread's 
 mc_status keep_exception(void);
 void drop_exception(void);                             /* one that the library got over */
 
+/* The text that print(what, to) writes; where it fails, an exception. */
+PyObject *text_printed(mc_status (*print)(const void *what, FILE *to), const void *what);
+
 /* array.c */
 PyObject *array_new(mc_array *a);                      /* takes a over; NULL a: raise_last */
 /* Python's object as an array: an Array, or whatever has the buffer protocol.  view is released after use

@@ -1,4 +1,6 @@
 """The package monochord: formulas, operators, functions."""
+from html.parser import HTMLParser
+
 import numpy as np
 import pytest
 import monochord as mc
@@ -113,5 +115,63 @@ def test_nets(tmp_path):
             net.add("dens 4")
         with pytest.raises(ValueError):
             net.output("none")
+    finally:
+        mc.flag_set("floatX", "float64")
+
+
+class Page(HTMLParser):
+    """The tags that are open, and how often each was opened; a tag closed out of order is a failure."""
+
+    def __init__(self, page):
+        HTMLParser.__init__(self)
+        self.open, self.count, self.text = [], {}, ""
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.count[tag] = self.count.get(tag, 0) + 1
+        if tag not in ("br", "meta"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.count[tag] = self.count.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_notebooks_show_graphs_and_functions():
+    x = mc.input("x", "float64", 1)
+    y = mc.sum(mc.where(x < 2, mc.exp(x), x))
+    page = Page(y._repr_html_())
+    assert page.count["svg"] == 1 and "exp" in page.text and "float64" in page.text
+    f = mc.function([x], [y, mc.exp(x)], name="a<b", profile=True)
+    f(np.arange(4.))
+    page = Page(f._repr_html_())
+    steps = [s for s in f.steps if s["kind"] not in ("size", "view")]
+    assert page.count["tr"] == 1 + len(steps) and "a<b" in page.text and "x < 2" in page.text
+    assert page.count["pre"] == 1 and sum(s["seconds"] for s in steps) > 0 and "ms a call" in page.text
+    assert "ms a call" not in mc.function([x], y)._repr_html_()
+    assert Page(f.report()).count["html"] == 1
+    assert set(f.about) == {"compile_seconds", "cc_seconds", "memory", "warning"}
+
+
+def test_progress_of_a_training(capsys):
+    mc.flag_set("floatX", "float32")
+    try:
+        with mc.Graph():
+            net = mc.Net("input 2", "dense 3 tanh", "dense 2 softmax", seed=1)
+        x, t = np.eye(2, dtype="float32"), np.array([0, 1], "int32")
+        assert "svg" not in Page(net._repr_html_()).count
+        costs = net.fit(x, t, epochs=3, batch=1, progress=True)
+        said = capsys.readouterr().err
+        assert "epoch 2 of 3" in said and said.endswith("\n") and "cost %.4g" % costs[-1] in said
+        net.fit(x, t, epochs=2, batch=2)
+        assert capsys.readouterr().err == "" and len(net.costs) == 5 and net.costs[:3] == costs
+        page = Page(net._repr_html_())
+        assert page.count["polyline"] == 1 and "17 parameters" in page.text and "epoch 5" in page.text
     finally:
         mc.flag_set("floatX", "float64")

@@ -77,6 +77,19 @@ def sequence_slices(sequences, n_steps, go_backwards):
     return slices, None
 
 
+def add_default_updates(outputs, updates):
+    """Those of streams of random numbers that a step draws from."""
+    more = True
+    while more:
+        more = False
+        nodes = [as_tensor_variable(v)._node for v in outputs + list(updates.values())]
+        for n in nodes[0].graph.leaves(nodes) if nodes else []:
+            v = n.graph.known.get(n.id) if n.op == "shared" else None
+            if v is not None and v.default_update is not None and v not in updates:
+                updates[v] = v.default_update
+                more = True
+
+
 def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None, truncate_gradient=-1,
          go_backwards=False, mode=None, name=None, profile=False, allow_gc=None, strict=False, return_list=False):
     """Calls fn for one step, and computes what it returns again and again; gives the outputs, and updates."""
@@ -116,6 +129,8 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
         raise ValueError("Please provide None as outputs_info for any output that does not feed back into scan (i.e. "
                          "it behaves like a map): %d outputs, but %d entries" % (len(outputs), len(infos)))
     kinds = kinds or [None] * len(outputs)
+
+    add_default_updates(outputs, updates)
 
     # A shared variable that is updated is a state of the loop.
     values = [o._node for o in outputs] + [as_tensor_variable(u)._node for u in updates.values()]

@@ -101,3 +101,18 @@ def test_a_loop_draws_anew_in_each_step():
         want = np.cumsum([numbers(states, 4, "float64", 4.656612873077392578125e-10) for _ in range(3)], axis=0)
         np.testing.assert_array_equal(f(), want)
     assert state.get_value().tolist() == states
+
+
+def test_draws_whose_sizes_follow_from_other_draws():
+    x = T.matrix()
+    r = MRG_RandomStreams(1)
+    a = r.uniform(x.shape, nstreams=2)
+    h = T.dot(x * a, T.ones((4, 3)))
+    b = r.uniform(h.shape, nstreams=2)
+    states = [[[int(v) for v in row] for row in u.rstate.get_value()] for u in (a, b)]
+    f = theano.function([x], [a, h * b])
+    for _ in range(2):
+        wa, wb = [numbers(s, n, "float64", 4.656612873077392578125e-10) for s, n in zip(states, (20, 15))]
+        got = f(np.ones((5, 4)))
+        assert np.array_equal(got[0].ravel(), wa)
+        np.testing.assert_allclose(got[1], wa.reshape(5, 4).sum(1, keepdims=True) * wb.reshape(5, 3), rtol=1e-12)

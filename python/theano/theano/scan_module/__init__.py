@@ -3,7 +3,8 @@ from collections import OrderedDict
 
 import numpy as np
 
-from ..core import Apply, Constant, Library, TensorVariable, Variable, as_tensor_variable, missing
+from ..config import config
+from ..core import Apply, Constant, Library, TensorVariable, Variable, as_tensor_variable, compute_test_value, missing
 from ..sharedvar import SharedVariable
 
 
@@ -77,17 +78,35 @@ def sequence_slices(sequences, n_steps, go_backwards):
     return slices, None
 
 
-def add_default_updates(outputs, updates):
-    """Those of streams of random numbers that a step draws from."""
+def first_values(inner, starts):
+    """Test values of what the function of scan is given: those of the first step."""
+    from ..gof.test_value import get_test_value
+    for v, start in zip(inner, starts):
+        try:
+            v.tag.test_value = get_test_value(start)
+        except AttributeError:
+            pass  # config.compute_test_value says what that means where v is used
+
+
+def add_default_updates(outputs, updates, others):
+    """Those of streams of random numbers that a step draws from: not what others, the non-sequences, are drawn from."""
     more = True
     while more:
         more = False
         nodes = [as_tensor_variable(v)._node for v in outputs + list(updates.values())]
-        for n in nodes[0].graph.leaves(nodes) if nodes else []:
-            v = n.graph.known.get(n.id) if n.op == "shared" else None
-            if v is not None and v.default_update is not None and v not in updates:
-                updates[v] = v.default_update
-                more = True
+        if not drawn_from(nodes, updates):
+            return
+        g, outer = nodes[0].graph, [v._node for v in others if not isinstance(v, (Constant, SharedVariable))]
+        inside = [g.input(g.free_name("outer"), n.dtype, list(n.dims)) for n in outer]
+        for v in drawn_from(g.replace(nodes, outer, inside) if outer else nodes, updates):
+            updates[v] = v.default_update
+            more = True
+
+
+def drawn_from(nodes, known):
+    """The shared variables with a default update that nodes are computed from."""
+    shared = [n.graph.known.get(n.id) for n in (nodes[0].graph.leaves(nodes) if nodes else []) if n.op == "shared"]
+    return [v for v in shared if v is not None and v.default_update is not None and v not in known]
 
 
 def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None, truncate_gradient=-1,
@@ -105,7 +124,7 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
     others = [as_tensor_variable(x) for x in listed(non_sequences)]
 
     # The states, and what the function is given of them.
-    states, given, kinds = [], [], []
+    states, given, starts, kinds = [], [], [], []
     for info in infos:
         initial, taps = info.get("initial"), info.get("taps", [-1])
         if initial is None or taps is None:
@@ -120,17 +139,21 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
         kinds.append((len(states), back, initial))
         states += made
         given += [TensorVariable(made[-k - 1]) for k in taps]
+        starts += [initial if back == 1 else initial[back + k] for k in taps]
     first = (slices or others or [as_tensor_variable(n_steps)])[0]
     g = (states[0] if states else first._node).graph
     elements = [g.scan_element(x._node) for x in slices]
-    result = fn(*[TensorVariable(e) for e in elements] + given + others)
+    inner = [TensorVariable(e) for e in elements] + given
+    if config.compute_test_value != "off":
+        first_values(inner, [x[0] for x in slices] + starts)
+    result = fn(*inner + others)
     outputs, updates, condition = parts_of(result)
     if infos and len(infos) != len(outputs):
         raise ValueError("Please provide None as outputs_info for any output that does not feed back into scan (i.e. "
                          "it behaves like a map): %d outputs, but %d entries" % (len(outputs), len(infos)))
     kinds = kinds or [None] * len(outputs)
 
-    add_default_updates(outputs, updates)
+    add_default_updates(outputs, updates, others)
 
     # A shared variable that is updated is a state of the loop.
     values = [o._node for o in outputs] + [as_tensor_variable(u)._node for u in updates.values()]
@@ -184,6 +207,7 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
         last = g.item(loop, len(states) + len(collected) + len(states) - len(updates) + i)
         results[v] = TensorVariable(last, apply, None)
     found = apply.outputs
+    compute_test_value(apply)
     return (found if return_list or len(found) > 1 else found[0] if found else None), results
 
 

@@ -1,4 +1,7 @@
 """The package monochord: formulas, operators, functions."""
+import ast
+import inspect
+import os
 from html.parser import HTMLParser
 
 import numpy as np
@@ -175,3 +178,24 @@ def test_progress_of_a_training(capsys):
         assert page.count["polyline"] == 1 and "17 parameters" in page.text and "epoch 5" in page.text
     finally:
         mc.flag_set("floatX", "float64")
+
+
+def test_the_types_are_those_of_the_package():
+    with open(os.path.join(os.path.dirname(mc.__file__), "__init__.pyi")) as f:
+        body = ast.parse(f.read()).body
+    given = {n: v for n, v in vars(mc).items() if not inspect.ismodule(v) and (not n.startswith("_") or n == "__version__")}
+    typed = {n.name: n for n in body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    names = set(typed) | {n.target.id for n in body if isinstance(n, ast.AnnAssign)}
+    assert set(given) <= names | {"Function"} and names <= set(given) | {"Function", "Op", "__getattr__", "__version__"}
+    for name, node in typed.items():
+        if isinstance(node, ast.FunctionDef) and inspect.isfunction(given.get(name)):
+            assert [a.arg for a in node.args.args] == list(inspect.signature(given[name]).parameters)[:len(node.args.args)], name
+    for name in ("Node", "Shared", "Graph", "Net", "Array"):
+        for n in typed[name].body:
+            if not isinstance(n, ast.FunctionDef) or n.name == "__init__":
+                continue
+            there = getattr(getattr(mc, name), n.name)
+            if inspect.isfunction(there) and not n.name.startswith("__"):
+                want = list(inspect.signature(there).parameters)
+                assert [a.arg for a in n.args.args] == want, (name, n.name)
+    assert {"exp", "softmax", "function"} <= set(dir(mc))

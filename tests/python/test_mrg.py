@@ -116,3 +116,13 @@ def test_draws_whose_sizes_follow_from_other_draws():
         got = f(np.ones((5, 4)))
         assert np.array_equal(got[0].ravel(), wa)
         np.testing.assert_allclose(got[1], wa.reshape(5, 4).sum(1, keepdims=True) * wb.reshape(5, 3), rtol=1e-12)
+
+
+def test_a_loop_leaves_draws_alone_that_it_is_given():
+    r = MRG_RandomStreams(5)
+    start, more = r.uniform((4,), dtype="float64"), r.uniform((4,), dtype="float64")
+    states = [[[int(v) for v in row] for row in u.rstate.get_value()] for u in (start, more)]
+    out, updates = theano.scan(lambda x, y: x + y, outputs_info=start, non_sequences=more, n_steps=2)
+    assert not updates
+    a, b = [numbers(s, 4, "float64", 4.656612873077392578125e-10) for s in states]
+    np.testing.assert_array_equal(theano.function([], out)(), [a + b, a + b + b])

@@ -88,15 +88,16 @@ def first_values(inner, starts):
             pass  # config.compute_test_value says what that means where v is used
 
 
-def add_default_updates(outputs, updates, others):
-    """Those of streams of random numbers that a step draws from: not what others, the non-sequences, are drawn from."""
+def add_default_updates(outputs, updates, outer):
+    """Those of streams of random numbers that a step draws from: not those that outer nodes, which are given to the step, were
+    computed from."""
     more = True
     while more:
         more = False
         nodes = [as_tensor_variable(v)._node for v in outputs + list(updates.values())]
         if not drawn_from(nodes, updates):
             return
-        g, outer = nodes[0].graph, [v._node for v in others if not isinstance(v, (Constant, SharedVariable))]
+        g = nodes[0].graph
         inside = [g.input(g.free_name("outer"), n.dtype, list(n.dims)) for n in outer]
         for v in drawn_from(g.replace(nodes, outer, inside) if outer else nodes, updates):
             updates[v] = v.default_update
@@ -153,7 +154,8 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
                          "it behaves like a map): %d outputs, but %d entries" % (len(outputs), len(infos)))
     kinds = kinds or [None] * len(outputs)
 
-    add_default_updates(outputs, updates, others)
+    add_default_updates(outputs, updates, elements + states + [v._node for v in others if not isinstance(
+        v, (Constant, SharedVariable))])
 
     # A shared variable that is updated is a state of the loop.
     values = [o._node for o in outputs] + [as_tensor_variable(u)._node for u in updates.values()]

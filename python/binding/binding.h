@@ -1,6 +1,6 @@
 /* binding.h: what the files of the extension module _monochord share.  It stands on the public headers and on
- * CPython's limited API, so that one binary serves every Python from 3.11 on.  Built for 3.9 or 3.10 it uses the
- * same functions; the limited API of those lacks the buffer protocol.
+ * CPython's limited API, so that one binary serves every Python from 3.11 on.  Built for 3.9 or 3.10 it uses
+ * the same functions; the limited API of those lacks the buffer protocol.
  *
  * Invariant: whoever touches an mc_graph holds its lock.  Functions run without Python's lock. */
 #ifndef BINDING_H

@@ -197,5 +197,6 @@ def test_the_types_are_those_of_the_package():
             there = getattr(getattr(mc, name), n.name)
             if inspect.isfunction(there) and not n.name.startswith("__"):
                 want = list(inspect.signature(there).parameters)
-                assert [a.arg for a in n.args.args] == want, (name, n.name)
+                more = [a.arg for a in (n.args.vararg, n.args.kwarg) if a]
+                assert [a.arg for a in n.args.args] + more == want, (name, n.name)
     assert {"exp", "softmax", "function"} <= set(dir(mc))

@@ -100,8 +100,8 @@ static int readers(const struct mc_program *pr, int step)
     return n;
 }
 
-/* Is the step run by its plan?  Without a compiler the reference runs a step that calls a kernel, and reads the
- * result of the step before. */
+/* Is the step run by its plan?  Without a compiler the reference runs a step that calls a kernel, and reads
+ * the result of the step before. */
 static bool by_plan(const struct mc_function *f, int step)
 {
     return !mc_heavy_calls_kernel(f, &f->code->program.step.at[step]) || mc_step_compiled(f, step);

@@ -173,7 +173,8 @@ FUSED void NAME(ties_at)(const struct mc_pool_row *r, int64_t band, int64_t j)
     }
     for (int i = 0; i < r->nrow; i++) {
         const T *k = KROW(r, i, band) + 2 * j;
-        BOTH(XROW(r, i, band) + 2 * j, PICK(EQUAL(EVEN(k), best), g, zero), PICK(EQUAL(EVEN(k + 1), best), g, zero));
+        BOTH(XROW(r, i, band) + 2 * j, PICK(EQUAL(EVEN(k), best), g, zero),
+             PICK(EQUAL(EVEN(k + 1), best), g, zero));
     }
 }
 
@@ -190,7 +191,8 @@ static TARGET void NAME(ties)(const struct mc_pool_row *r)
                 best = !(v <= best) && best == best ? v : best;
             }
             for (int i = 0; i < 2 * r->nrow; i++) {
-                XROW(r, i / 2, band)[2 * j + i % 2] = KROW(r, i / 2, band)[2 * j + i % 2] == best ? YROW(r, band)[j] : 0;
+                const T v = KROW(r, i / 2, band)[2 * j + i % 2];
+                XROW(r, i / 2, band)[2 * j + i % 2] = v == best ? YROW(r, band)[j] : 0;
             }
         }
     }

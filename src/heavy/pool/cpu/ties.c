@@ -1,5 +1,5 @@
-/* ties.c: gradients of maxima that every equal cell of a window receives, where windows do not overlap and columns
- * are contiguous.
+/* ties.c: gradients of maxima that every equal cell of a window receives, where windows do not overlap and
+ * columns are contiguous.
  *
  * Invariant: a window that has a NaN passes nothing on. */
 #include "heavy/pool/solver.h"
@@ -55,7 +55,8 @@ static void row(const struct ties *t, const struct mc_pool_shape *s, struct mc_p
     }
 }
 
-static void clear(const struct mc_pool_plane *at, const struct mc_pool_shape *s, const int64_t *xs, int64_t size)
+static void clear(const struct mc_pool_plane *at, const struct mc_pool_shape *s, const int64_t *xs,
+                  int64_t size)
 {
     for (int64_t a = 0; a < s->in[0]; a++) {
         for (int64_t b = 0; b < s->in[1]; b++) {

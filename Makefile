@@ -151,6 +151,7 @@ test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in s
 	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
+	@$(MAKE) wheel TEST=1
 
 test-ladder: all ## SEED=1 COUNT=40: formulas composed at random, and their derivatives, on a ladder of magnitudes against mpmath
 	@scripts/numpy.sh $(BUILD)/mpmath mpmath
@@ -160,6 +161,7 @@ test-ladder: all ## SEED=1 COUNT=40: formulas composed at random, and their deri
 bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the ratios; bench/results/
 	@scripts/setup.sh venv
 	@bench/peers/setup.sh
+	$(if $(filter python all,$(SUITE)),$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module))
 	@bench/.venv/bin/python bench/compare.py --suite $(SUITE) --ours $(BUILD)/monochord
 
 asan: ## the everyday tests under the address and undefined-behaviour sanitizers
@@ -241,9 +243,14 @@ help: ## this list
 
 , := ,
 test-python: ## the extension module and the packages of Python, and their tests; SUITES=1: also Lasagne and the Deep Learning Tutorials
-	$(setup) venv
+	$(setup) venv python-dev
 	$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module)
 	@scripts/python_tests.sh $(BUILD) $(if $(SUITES),--suites) $(WHAT)
 
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-python test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
+wheel: ## wheels of the packages of Python in build/wheels; TEST=1: installs them where no compiler is, and runs LeNet there
+	$(setup) venv python-dev
+	$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module)
+	@scripts/wheel.sh $(BUILD) $(if $(TEST),--test)
+
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-python wheel test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

@@ -1,6 +1,6 @@
 """compare.py: ours and theirs in one run, against what this library promises.
 
-Runs `monochord bench SUITE --json`, every bench/peers/SUITE_*.py and the loops of bench/hand.c in turn, several
+Runs `monochord bench SUITE --json` (bench/python.py for the suite python), every bench/peers/SUITE_*.py and the loops of bench/hand.c in turn, several
 rounds, A B A B, so that a machine that slows down slows all of them.  Each prints one JSON object a
 line; cases are matched by (case, pass, dtype).  A ratio is theirs / ours, of medians over rounds: above 1, ours
 is faster.  Machines differ from day to day: only ratios within one run mean anything.
@@ -78,6 +78,13 @@ PROMISES = [
     ("export",      "lenet b32, KiB of code", "train",   "ms",     160.0,  64.0),
     ("export",      "lenet load",             "load",    "ms",     5.0,    1.0),
     ("export",      "resnet-50 load",         "load",    "ms",     50.0,   20.0),
+    ("python",      "exp loop 230400",        "",        "numpy",  4.0,   6.0),
+    ("python",      "lenet step",             "train",   "torch",  4.0,   4.5),
+    ("python",      "lenet, theano.function, cold", "",  "ms",     1000.0, 400.0),
+    ("python",      "x + 1, 4 floats, past C", "",       "ms",     1.5e-3, 1e-3),
+    ("python",      "import monochord",       "",        "ms",     60.0,  None),
+    ("python cuda", "exp loop 230400",        "",        "torch",  1.5,   2.2),
+    ("python cuda", "lenet step",             "train",   "torch",  5.0,   6.5),
     ("lenet cuda",  "step",                   "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "ms",     40.0,  20.0),  # 50 of them
@@ -132,6 +139,8 @@ def rows(command, setting):
 
 def contestants(suite, ours, folder, device, only):
     runs = {"ours": [ours, "bench", suite, "--json", *(["--only", only] if only else [])]}
+    if suite == "python":
+        runs["ours"] = [sys.executable, str(HERE / "python.py"), ours]
     os.environ["BENCH_ONLY"] = only or ""
     if device != "cpu":
         for peer in sorted((HERE / "peers").glob(f"{suite}_*.py")):
@@ -367,7 +376,7 @@ def heading(suite, rounds, most_busy, ours, device, only):
 
 def suites(ours):
     listed = subprocess.run([ours, "bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return [line.split()[0] for line in listed.splitlines()]
+    return [line.split()[0] for line in listed.splitlines()] + ["python"]
 
 
 def compare(suite, args):

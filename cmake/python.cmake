@@ -1,16 +1,26 @@
 # python.cmake: the extension module _monochord, in python/monochord under the build folder, beside links to the Python
 # files.  It has the whole library in it, and takes CPython's limited API: one file serves every version from 3.11 on.
-find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+# The limited API of 3.9 and 3.10 lacks the buffer protocol: a file for one of them serves it alone.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+if(Python3_VERSION VERSION_LESS 3.11)
+    set(MONOCHORD_PYTHON_LIMITED OFF)
+endif()
+option(MONOCHORD_PYTHON_LIMITED "CPython's limited API: a module for each version from 3.11 on" ON)
 file(GLOB binding CONFIGURE_DEPENDS python/binding/*.c)
 add_library(python_module MODULE ${binding})
-set_target_properties(python_module PROPERTIES PREFIX "" OUTPUT_NAME _monochord SUFFIX .abi3.so LINKER_LANGUAGE C
+set(suffix abi3)
+if(NOT MONOCHORD_PYTHON_LIMITED)
+    set(suffix ${Python3_SOABI})
+    target_compile_definitions(python_module PRIVATE MC_PYTHON_WHOLE_API)
+endif()
+set_target_properties(python_module PROPERTIES PREFIX "" OUTPUT_NAME _monochord SUFFIX .${suffix}.so LINKER_LANGUAGE C
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/monochord)
 target_include_directories(python_module SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 target_link_libraries(python_module PRIVATE house monochord_static)
 target_compile_options(python_module PRIVATE -Wno-pedantic)
 target_link_options(python_module PRIVATE -Wl,--exclude-libs,ALL)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/monochord)
-file(GLOB files CONFIGURE_DEPENDS python/monochord/*.py)
+file(GLOB files CONFIGURE_DEPENDS python/monochord/*.py python/monochord/*.pyi python/monochord/py.typed)
 foreach(file ${files})
     get_filename_component(name ${file} NAME)
     file(CREATE_LINK ${file} ${PROJECT_BINARY_DIR}/python/monochord/${name} SYMBOLIC)

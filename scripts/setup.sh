@@ -19,6 +19,7 @@ qemu-aarch64 has_qemu-aarch64       qemu-user
 git          has_git                git
 python3      has_python3            python3
 venv         venv_works             python3 python3-venv
+python-dev   python_header_there      python3 python3-dev
 "
 compiles() { echo '#include <stdio.h>
 int main(void) { return 0; }' | "$1" -x "$2" - -o /dev/null 2>/dev/null; }
@@ -27,6 +28,7 @@ cxx_works() { compiles "${CXX:-c++}" c++; }
 sanitizers_work() { echo 'int main(void) { return 0; }' |
     "${CC:-cc}" -fsanitize=address,undefined -x c - -o /dev/null 2>/dev/null; }
 venv_works() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
+python_header_there() { python3 -c 'import os, sysconfig as s; open(os.path.join(s.get_path("include"), "Python.h"))' 2>/dev/null; }
 is_there() {
     case $1 in
         has_*) command -v "${1#has_}" >/dev/null ;;

@@ -25,11 +25,13 @@ NUMPY = "NumPy's change, in the suite itself: "
 KNOWN = {
     "lasagne-0.1": {"TestNINLayer_c01b": "Python 2's range in Lasagne itself; with device=gpu only"},
     "lasagne": {
-        "test_conv.py": NUMPY + "arrays are indexed by lists of slices; no test of the file is collected",
+        "TestNINLayer_c01b": "Python 2's range in Lasagne itself; with device=gpu only",
         "TestTPSTransformLayer": NUMPY + "linspace with a float as number of points",
         "test_multiclass_hinge_loss_invalid": "shape[1] of a vector is an error where it is written, not later",
     },
 }
+if np.lib.NumpyVersion(np.__version__) >= "1.23.0":
+    KNOWN["lasagne"]["test_conv.py"] = NUMPY + "arrays are indexed by lists of slices; no test of the file is collected"
 TUTORIALS = {  # a program, and what is called
     "logistic_sgd": "m.sgd_optimization_mnist(n_epochs=2)",
     "logistic_cg": "m.cg_optimization_mnist(n_epochs=3)",

@@ -4,6 +4,7 @@
 #include "op/op.h"
 #include "heavy/pool/solver.h"
 #include "pool_problems.h"
+#include <math.h>
 #include <stdio.h>
 
 static void check_solvers(const struct mc_pool_problem *p, int *ran)
@@ -44,9 +45,9 @@ TEST(every_pool_solver_gives_the_reference)
         }
     }
     mc_isa_only(NULL);
-    /* whole, lanes, rows, slide, packed, reference */
-    CHECK(ran[1] > 50 && ran[2] > 50 && ran[4] > ran[1] && ran[5] > ran[4], "ran %d, %d, %d, %d times",
-          ran[1], ran[2], ran[4], ran[5]);
+    /* whole, lanes, rows, slide, ties, packed, reference */
+    CHECK(ran[1] > 50 && ran[2] > 50 && ran[5] > ran[1] && ran[6] > ran[5], "ran %d, %d, %d, %d times",
+          ran[1], ran[2], ran[5], ran[6]);
 }
 
 /* bc01, as a convolutional net has it. */
@@ -119,6 +120,73 @@ TEST(pool_of_sliding_windows)
     CHECK(strstr(mc_pool_slide.refuse(&p.base), "stride 1"), "takes windows that jump");
     p = plain_problem(POOL_SUM, POOL_FORWARD, 9, 3, 1);
     CHECK(strstr(mc_pool_slide.refuse(&p.base), "gradients of sums"), "takes sums");
+}
+
+/* Every equal cell receives the gradient: planned without being named, with each instruction set, at lines of
+ * windows around whole vectors, with windows that the border cuts and cells that are in none. */
+TEST(pool_of_ties)
+{
+    static const char *const kernels[] = { "plain", "avx2", "avx512" };
+    static const struct {
+        int64_t w, st, pad;
+    } cases[] = { { 2, 2, 0 }, { 2, 2, 1 }, { 2, 3, 0 }, { 3, 3, 0 }, { 3, 4, 2 }, { 1, 1, 0 } };
+    for (size_t k = 0; k < NELEM(kernels); k++) {
+        if (!mc_isa_only(kernels[k])) {
+            continue;
+        }
+        for (int64_t in = 4; in <= 70; in += 1 + in / 20) {
+            for (size_t m = 0; m < 2 * NELEM(cases); m++) {
+                const size_t c = m / 2;
+                struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_SPREAD, in, cases[c].w, cases[c].st);
+                const int64_t out = (in + 2 * cases[c].pad - cases[c].w) / cases[c].st + 1;
+                p.dtype = m % 2 ? MC_FLOAT64 : MC_FLOAT32;
+                p.s.key = POOL_KEY_X;
+                for (int i = 1; i < 3; i++) {
+                    p.s.pad[i] = cases[c].pad;
+                    p.s.out[i] = out;
+                }
+                memcpy(p.at[POOL_Y], (int64_t[]){ 3 * out * out, out * out, out, 1 }, 4 * sizeof(int64_t));
+                memcpy(p.at[POOL_KEY], p.at[POOL_X], sizeof p.at[POOL_X]);
+                struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
+                REQUIRE(plan, "%s", mc_last_error());
+                CHECK(strcmp(plan->solver->name, "ties") == 0, "%s", plan->solver->name);
+                CHECK(mc_pool_family.verify(&p.base, plan) == MC_OK, "%s: in %d, case %zu: %s", kernels[k],
+                      (int)in, m, mc_last_error());
+                mc_plan_free(plan);
+            }
+        }
+    }
+    mc_isa_only(NULL);
+    struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_SPREAD, 9, 3, 3);
+    CHECK(strstr(mc_pool_ties.refuse(&p.base), "ties share"), "takes marks");
+    p.s.key = POOL_KEY_X;
+    p.s.stride[2] = 2;
+    CHECK(strstr(mc_pool_ties.refuse(&p.base), "overlap"), "takes windows that overlap");
+}
+
+/* The largest is not a number, or many are equal. */
+TEST(ties_of_nan_and_of_equal_cells)
+{
+    struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_SPREAD, 34, 2, 2);
+    p.s.key = POOL_KEY_X;
+    p.s.dims[0] = p.s.dims[1] = 1;
+    memcpy(p.at[POOL_KEY], p.at[POOL_X], sizeof p.at[POOL_X]);
+    static float x[34 * 34], g[17 * 17], key[34 * 34];
+    for (int i = 0; i < 34 * 34; i++) {
+        const int window = i / 68 * 17 + i % 34 / 2;
+        key[i] = window % 3 == 0 ? 5 : window % 3 == 1 && i % 2 ? (float)NAN : (float)(i % 2);
+        x[i] = 9;
+        g[window] = (float)(1 + window);
+    }
+    struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
+    REQUIRE(plan && strcmp(plan->solver->name, "ties") == 0, "%s", mc_last_error());
+    CHECK(plan->run(plan, (void *[]){ x, g, key, NULL, NULL }, NULL, 1) == MC_OK, "%s", mc_last_error());
+    for (int i = 0; i < 34 * 34; i++) {
+        const int window = i / 68 * 17 + i % 34 / 2;
+        const float want = window % 3 == 0 ? g[window] : window % 3 == 1 ? 0 : i % 2 ? g[window] : 0;
+        CHECK(x[i] >= want && x[i] <= want, "cell %d: %g, not %g", i, (double)x[i], (double)want);
+    }
+    mc_plan_free(plan);
 }
 
 TEST(pool_words_and_plans)

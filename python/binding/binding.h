@@ -1,14 +1,35 @@
 /* binding.h: what the files of the extension module _monochord share.  It stands on the public headers and on
- * CPython's limited API, so that one binary serves every Python from 3.11 on.
+ * CPython's limited API, so that one binary serves every Python from 3.11 on.  Built for 3.9 or 3.10 it uses
+ * the same functions; the limited API of those lacks the buffer protocol.
  *
  * Invariant: whoever touches an mc_graph holds its lock.  Functions run without Python's lock. */
 #ifndef BINDING_H
 #define BINDING_H
 
+#ifndef MC_PYTHON_WHOLE_API
 #define Py_LIMITED_API 0x030B0000
+#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <monochord.h>
+
+#if PY_VERSION_HEX < 0x030A0000 /* what 3.10 added */
+static inline PyObject *Py_NewRef(PyObject *x)
+{
+    Py_INCREF(x);
+    return x;
+}
+static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *x)
+{
+    Py_XINCREF(x);
+    if (!x || PyModule_AddObject(module, name, x) < 0) {
+        Py_XDECREF(x);
+        return -1;
+    }
+    return 0;
+}
+#define Py_TPFLAGS_DISALLOW_INSTANTIATION 0UL /* module.c takes tp_new away */
+#endif
 
 struct graph {
     PyObject_HEAD
@@ -47,6 +68,9 @@ PyObject *raise_last(void);                            /* that of this thread's 
 /* An exception of a Python callback, which the library passes on as a status. */
 mc_status keep_exception(void);
 void drop_exception(void);                             /* one that the library got over */
+
+/* The text that print(what, to) writes; where it fails, an exception. */
+PyObject *text_printed(mc_status (*print)(const void *what, FILE *to), const void *what);
 
 /* array.c */
 PyObject *array_new(mc_array *a);                      /* takes a over; NULL a: raise_last */

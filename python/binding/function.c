@@ -327,7 +327,27 @@ static PyObject *function_text(PyObject *self, void *what)
                                                   : mc_function_name(f));
 }
 
+static mc_status report(const void *f, FILE *to)
+{
+    return mc_function_report(f, to);
+}
+
+static PyObject *function_report(PyObject *self, PyObject *args)
+{
+    return PyArg_ParseTuple(args, "") ? text_printed(report, ((struct function *)self)->f) : NULL;
+}
+
+static PyObject *function_about(PyObject *self, void *unused)
+{
+    const mc_function *f = ((struct function *)self)->f;
+    const mc_compile_info c = mc_function_compile_info(f);
+    (void)unused;
+    return Py_BuildValue("{s:d,s:d,s:n,s:s}", "compile_seconds", c.seconds, "cc_seconds", c.cc_seconds,
+                         "memory", (Py_ssize_t)mc_function_memory(f), "warning", mc_function_warning(f));
+}
+
 static PyMethodDef methods[] = {
+    METHOD("report", function_report, "report(): a page of HTML about it"),
     METHOD("set", function_set, "set(input, value): the default of an input"),
     METHOD("copy", function_copy, "copy(updates=True): the same with memory of its own"),
     METHOD("save", function_save, "save(path): as a bundle"),
@@ -338,6 +358,7 @@ static PyGetSetDef members[] = {
     { "source", function_text, NULL, "the text of its kernels", (void *)1 },
     { "text", function_text, NULL, "the graph after the rewrites", (void *)2 },
     { "steps", function_steps, NULL, "what a call runs", NULL },
+    { "about", function_about, NULL, "what compiling took, bytes of memory, a warning", NULL },
     { "shared", function_shared, NULL, "the variables that it reads or updates", NULL },
     { 0 },
 };

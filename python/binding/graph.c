@@ -472,6 +472,31 @@ static PyObject *scan(struct graph *g, PyObject *args, PyObject *kw)
     return r;
 }
 
+struct picture {
+    const mc_graph *g;
+    mc_node **nodes;
+    int n;
+};
+
+static mc_status print_svg(const void *what, FILE *to)
+{
+    const struct picture *p = what;
+    return mc_graph_svg(p->g, p->n, p->nodes, to);
+}
+
+static PyObject *svg(struct graph *g, PyObject *args, PyObject *kw)
+{
+    static char *names[] = { "nodes", NULL };
+    PyObject *list;
+    struct picture p = { .g = g->g };
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O", names, &list) || !(p.nodes = nodes_of(g, list, &p.n))) {
+        return NULL;
+    }
+    PyObject *r = text_printed(print_svg, &p);
+    PyMem_Free(p.nodes);
+    return r;
+}
+
 /* ---- the type ---- */
 
 static PyObject *graph_make(PyTypeObject *type, PyObject *args, PyObject *kw)
@@ -505,6 +530,7 @@ LOCKED(formula) LOCKED(name_node) LOCKED(op) LOCKED(item) LOCKED(part) LOCKED(la
 LOCKED(ifelse)
 LOCKED(leaves) LOCKED(replace) LOCKED(grads) LOCKED(Lop) LOCKED(Rop) LOCKED(jacobian)
 LOCKED(scan_element) LOCKED(scan_state) LOCKED(scan_taps) LOCKED(scan_states) LOCKED(scan)
+LOCKED(svg)
 
 static PyMethodDef graph_methods[] = {
     METHOD_KW("input", input_, "input(name, dtype, sizes): an input; -1: a size not known before the call"),
@@ -532,6 +558,7 @@ static PyMethodDef graph_methods[] = {
     METHOD_KW("scan_taps", scan_taps_, "scan_taps(x, taps): elements at several steps"),
     METHOD_KW("scan_states", scan_states_, "scan_states(initial, n): a state and its values before"),
     METHOD_KW("scan", scan_, "scan(element, state, next, collect, ...): a loop"),
+    METHOD_KW("svg", svg_, "svg(nodes): a picture of what they are computed from"),
     METHOD_KW("compile", graph_compile, "compile(...): a function"),
     METHOD("register", graph_register, "register(name, nin, nout, infer, run, grad): an op in Python"),
     { 0 },

@@ -1,5 +1,6 @@
 /* module.c: the module _monochord: its types, exceptions, and the functions that belong to no object. */
 #include "binding.h"
+#include <stdlib.h>
 
 /* ---- exceptions ---- */
 
@@ -44,6 +45,20 @@ static int make_exceptions(PyObject *module)
     }
     Py_DECREF(builtins);
     return 0;
+}
+
+PyObject *text_printed(mc_status (*print)(const void *what, FILE *to), const void *what)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    const mc_status s = to ? print(what, to) : MC_EMEMORY;
+    const int closed = to ? fclose(to) : -1;
+    PyObject *r = s < 0    ? raise_last()
+                  : closed ? PyErr_NoMemory()
+                           : PyUnicode_FromStringAndSize(text, (Py_ssize_t)size);
+    free(text);
+    return r;
 }
 
 /* Exceptions of callbacks, on their way through the library, by the number of their thread. */
@@ -210,6 +225,11 @@ PyMODINIT_FUNC PyInit__monochord(void)
             Py_DECREF(module);
             return NULL;
         }
+#if PY_VERSION_HEX < 0x030A0000 /* Py_TPFLAGS_DISALLOW_INSTANTIATION */
+        if ((*types[i].type)->tp_new == PyBaseObject_Type.tp_new) {
+            (*types[i].type)->tp_new = NULL;
+        }
+#endif
     }
     return module;
 }

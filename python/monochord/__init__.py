@@ -22,3 +22,7 @@ __version__ = version
 def __getattr__(name):
     from .graph import op_of
     return op_of(name)
+
+
+def __dir__():
+    return sorted(set(globals()) | {name for name in op_names() if not name.startswith("_")})

@@ -61,6 +61,10 @@ class Node:
     def __repr__(self):
         return "<%s %s%s>" % (self.node, self.dtype, ["?" if d < 0 else d for d in self.dims])
 
+    def _repr_html_(self):
+        from .display import of_node
+        return of_node(self)
+
     def __getitem__(self, index):
         g = self.node.graph
         parts = index if isinstance(index, tuple) else (index,)
@@ -230,6 +234,14 @@ def function(inputs, outputs=(), updates=None, givens=None, name=None, mode=None
         made = g.replace(nodes + new, [k.node for k in givens], [node_of(g, v) for v in givens.values()])
         nodes, new = made[:len(nodes)], made[len(nodes):]
     return g.compile(output=nodes, update_of=[k.node for k, _ in pairs], update=new, **places)
+
+
+def _function_html(f):
+    from .display import of_function
+    return of_function(f)
+
+
+_monochord.Function._repr_html_ = _function_html
 
 
 def load_function(path):

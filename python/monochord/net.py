@@ -9,7 +9,7 @@ class Net:
     def __init__(self, *lines, seed=1, prefix=None):
         self.graph = current()
         self.net = _monochord.Net(self.graph, prefix, seed)
-        self.functions = {}
+        self.functions, self.costs = {}, []  # costs: of the epochs so far
         self.add(*lines)
 
     def add(self, *lines):
@@ -24,16 +24,24 @@ class Net:
             self.functions[kind] = self.net.function(kind, numpy.asarray, kind == "predict")
         return self.functions[kind]
 
-    def fit(self, x, t, epochs=None, batch=None, shuffle=None, report=None):
-        """Trains; gives the mean cost of each epoch. report(epoch, cost) is called after each."""
+    def fit(self, x, t, epochs=None, batch=None, shuffle=None, report=None, progress=None):
+        """Trains; gives the mean cost of each epoch. report(epoch, cost) is called after each. progress: a bar on a
+        terminal and a chart in a notebook; False: neither."""
         import numpy
+        from .display import Progress
         said = self.net.training()
         epochs, batch = epochs or said["epochs"], batch or said["batch"]
         rng, costs, train = numpy.random.RandomState(shuffle), [], self.function("train")
+        shown = Progress(epochs, -(-len(x) // batch), progress)
         for epoch in range(epochs):
             order = rng.permutation(len(x))
-            parts = [order[i:i + batch] for i in range(0, len(x), batch)]
-            costs.append(sum(float(train(x[p], t[p])[0]) * len(p) for p in parts) / len(x))
+            parts, total = [order[i:i + batch] for i in range(0, len(x), batch)], 0.
+            for i, p in enumerate(parts):
+                shown.step(i)
+                total += float(train(x[p], t[p])[0]) * len(p)
+            costs.append(total / len(x))
+            self.costs.append(costs[-1])
+            shown.epoch(costs[-1])
             if report:
                 report(epoch, costs[-1])
         return costs
@@ -70,6 +78,10 @@ class Net:
         self.net.rate(rate)
 
     layers = property(lambda self: self.net.layers())
+
+    def _repr_html_(self):
+        from .display import of_net
+        return of_net(self)
 
     def __repr__(self):
         return "\n".join("%(name)s: %(text)s" % layer for layer in self.layers)

@@ -43,6 +43,7 @@ def test_an_array_keeps_what_it_views():
     assert alive() is None
 
 
+@pytest.mark.skipif(not hasattr(np, "from_dlpack"), reason="NumPy before 1.23")
 def test_dlpack():
     a = np.arange(6.).reshape(2, 3)
     b = np.from_dlpack(m.Array(a))

@@ -1,4 +1,9 @@
 """The package monochord: formulas, operators, functions."""
+import ast
+import inspect
+import os
+from html.parser import HTMLParser
+
 import numpy as np
 import pytest
 import monochord as mc
@@ -115,3 +120,83 @@ def test_nets(tmp_path):
             net.output("none")
     finally:
         mc.flag_set("floatX", "float64")
+
+
+class Page(HTMLParser):
+    """The tags that are open, and how often each was opened; a tag closed out of order is a failure."""
+
+    def __init__(self, page):
+        HTMLParser.__init__(self)
+        self.open, self.count, self.text = [], {}, ""
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.count[tag] = self.count.get(tag, 0) + 1
+        if tag not in ("br", "meta"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.count[tag] = self.count.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_notebooks_show_graphs_and_functions():
+    x = mc.input("x", "float64", 1)
+    y = mc.sum(mc.where(x < 2, mc.exp(x), x))
+    page = Page(y._repr_html_())
+    assert page.count["svg"] == 1 and "exp" in page.text and "float64" in page.text
+    f = mc.function([x], [y, mc.exp(x)], name="a<b", profile=True)
+    f(np.arange(4.))
+    page = Page(f._repr_html_())
+    steps = [s for s in f.steps if s["kind"] not in ("size", "view")]
+    assert page.count["tr"] == 1 + len(steps) and "a<b" in page.text and "x < 2" in page.text
+    assert page.count["pre"] == 1 and sum(s["seconds"] for s in steps) > 0 and "ms a call" in page.text
+    assert "ms a call" not in mc.function([x], y)._repr_html_()
+    assert Page(f.report()).count["html"] == 1
+    assert set(f.about) == {"compile_seconds", "cc_seconds", "memory", "warning"}
+
+
+def test_progress_of_a_training(capsys):
+    mc.flag_set("floatX", "float32")
+    try:
+        with mc.Graph():
+            net = mc.Net("input 2", "dense 3 tanh", "dense 2 softmax", seed=1)
+        x, t = np.eye(2, dtype="float32"), np.array([0, 1], "int32")
+        assert "svg" not in Page(net._repr_html_()).count
+        costs = net.fit(x, t, epochs=3, batch=1, progress=True)
+        said = capsys.readouterr().err
+        assert "epoch 2 of 3" in said and said.endswith("\n") and "cost %.4g" % costs[-1] in said
+        net.fit(x, t, epochs=2, batch=2)
+        assert capsys.readouterr().err == "" and len(net.costs) == 5 and net.costs[:3] == costs
+        page = Page(net._repr_html_())
+        assert page.count["polyline"] == 1 and "17 parameters" in page.text and "epoch 5" in page.text
+    finally:
+        mc.flag_set("floatX", "float64")
+
+
+def test_the_types_are_those_of_the_package():
+    with open(os.path.join(os.path.dirname(mc.__file__), "__init__.pyi")) as f:
+        body = ast.parse(f.read()).body
+    given = {n: v for n, v in vars(mc).items() if not inspect.ismodule(v) and (not n.startswith("_") or n == "__version__")}
+    typed = {n.name: n for n in body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    names = set(typed) | {n.target.id for n in body if isinstance(n, ast.AnnAssign)}
+    assert set(given) <= names | {"Function"} and names <= set(given) | {"Function", "Op", "__getattr__", "__version__"}
+    for name, node in typed.items():
+        if isinstance(node, ast.FunctionDef) and inspect.isfunction(given.get(name)):
+            assert [a.arg for a in node.args.args] == list(inspect.signature(given[name]).parameters)[:len(node.args.args)], name
+    for name in ("Node", "Shared", "Graph", "Net", "Array"):
+        for n in typed[name].body:
+            if not isinstance(n, ast.FunctionDef) or n.name == "__init__":
+                continue
+            there = getattr(getattr(mc, name), n.name)
+            if inspect.isfunction(there) and not n.name.startswith("__"):
+                want = list(inspect.signature(there).parameters)
+                more = [a.arg for a in (n.args.vararg, n.args.kwarg) if a]
+                assert [a.arg for a in n.args.args] + more == want, (name, n.name)
+    assert {"exp", "softmax", "function"} <= set(dir(mc))

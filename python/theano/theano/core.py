@@ -432,6 +432,12 @@ class Apply:
     __repr__ = __str__
 
 
+def compute_test_value(apply):
+    if config.compute_test_value != "off":
+        from .gof.test_value import compute
+        compute(apply)
+
+
 class Library:
     """An op of the library with its attributes: called with variables, it gives a variable, or a list of them."""
     revives = True
@@ -452,6 +458,7 @@ class Library:
         nodes = [node] if self.nout == 1 else [g.item(node, i) for i in range(self.nout)]
         apply = Apply(self, inputs, [])
         apply.outputs = [TensorVariable(n, apply, i) for i, n in enumerate(nodes)]
+        compute_test_value(apply)
         return apply.outputs[0] if self.nout == 1 else apply.outputs
 
     def __eq__(self, other):
@@ -553,6 +560,7 @@ class Op:
         return_list = len(node.outputs) > 1 and self.default_output is None
         from .ops_in_python import build
         build(self, node)
+        compute_test_value(node)
         return list(node.outputs) if return_list else node.default_output()
 
     def make_node(self, *inputs):

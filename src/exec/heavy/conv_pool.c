@@ -100,6 +100,13 @@ static int readers(const struct mc_program *pr, int step)
     return n;
 }
 
+/* Is the step run by its plan?  Without a compiler the reference runs a step that calls a kernel, and reads
+ * the result of the step before. */
+static bool by_plan(const struct mc_function *f, int step)
+{
+    return !mc_heavy_calls_kernel(f, &f->code->program.step.at[step]) || mc_step_compiled(f, step);
+}
+
 /* Selects the plan of the pooled convolution if it is faster than the step's own plan and the step's share of
  * the step before. */
 static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
@@ -128,7 +135,7 @@ mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     for (size_t i = 0; i < pr->step.n && f->code->mode == MODE_FAST_RUN; i++) {
-        if (pr->step.at[i].before >= 0) {
+        if (pr->step.at[i].before >= 0 && by_plan(f, (int)i)) {
             TRY(choose_plan(f, p, (int)i));
         }
     }

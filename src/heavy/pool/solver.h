@@ -12,7 +12,7 @@
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_pool_solvers[];
 extern const struct mc_solver mc_pool_global, mc_pool_rows, mc_pool_slide, mc_pool_lanes, mc_pool_packed,
-    mc_pool_reference;
+    mc_pool_ties, mc_pool_reference;
 
 /* ---- problem.c ---- */
 void mc_pool_key(const struct mc_problem *p, struct mc_str *out);

@@ -19,6 +19,6 @@ class Generic(Type):
 
 
 generic = Generic()
-from . import fg, graph, op, utils, type, null_type  # noqa: E402,F401
+from . import fg, graph, op, utils, type, null_type, test_value  # noqa: E402,F401
 local_optimizer = None
 __getattr__ = missing("theano.gof")

@@ -3,7 +3,8 @@ from collections import OrderedDict
 
 import numpy as np
 
-from ..core import Apply, Constant, Library, TensorVariable, Variable, as_tensor_variable, missing
+from ..config import config
+from ..core import Apply, Constant, Library, TensorVariable, Variable, as_tensor_variable, compute_test_value, missing
 from ..sharedvar import SharedVariable
 
 
@@ -77,6 +78,38 @@ def sequence_slices(sequences, n_steps, go_backwards):
     return slices, None
 
 
+def first_values(inner, starts):
+    """Test values of what the function of scan is given: those of the first step."""
+    from ..gof.test_value import get_test_value
+    for v, start in zip(inner, starts):
+        try:
+            v.tag.test_value = get_test_value(start)
+        except AttributeError:
+            pass  # config.compute_test_value says what that means where v is used
+
+
+def add_default_updates(outputs, updates, outer):
+    """Those of streams of random numbers that a step draws from: not those that outer nodes, which are given to the step, were
+    computed from."""
+    more = True
+    while more:
+        more = False
+        nodes = [as_tensor_variable(v)._node for v in outputs + list(updates.values())]
+        if not drawn_from(nodes, updates):
+            return
+        g = nodes[0].graph
+        inside = [g.input(g.free_name("outer"), n.dtype, list(n.dims)) for n in outer]
+        for v in drawn_from(g.replace(nodes, outer, inside) if outer else nodes, updates):
+            updates[v] = v.default_update
+            more = True
+
+
+def drawn_from(nodes, known):
+    """The shared variables with a default update that nodes are computed from."""
+    shared = [n.graph.known.get(n.id) for n in (nodes[0].graph.leaves(nodes) if nodes else []) if n.op == "shared"]
+    return [v for v in shared if v is not None and v.default_update is not None and v not in known]
+
+
 def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None, truncate_gradient=-1,
          go_backwards=False, mode=None, name=None, profile=False, allow_gc=None, strict=False, return_list=False):
     """Calls fn for one step, and computes what it returns again and again; gives the outputs, and updates."""
@@ -92,7 +125,7 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
     others = [as_tensor_variable(x) for x in listed(non_sequences)]
 
     # The states, and what the function is given of them.
-    states, given, kinds = [], [], []
+    states, given, starts, kinds = [], [], [], []
     for info in infos:
         initial, taps = info.get("initial"), info.get("taps", [-1])
         if initial is None or taps is None:
@@ -107,15 +140,22 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
         kinds.append((len(states), back, initial))
         states += made
         given += [TensorVariable(made[-k - 1]) for k in taps]
+        starts += [initial if back == 1 else initial[back + k] for k in taps]
     first = (slices or others or [as_tensor_variable(n_steps)])[0]
     g = (states[0] if states else first._node).graph
     elements = [g.scan_element(x._node) for x in slices]
-    result = fn(*[TensorVariable(e) for e in elements] + given + others)
+    inner = [TensorVariable(e) for e in elements] + given
+    if config.compute_test_value != "off":
+        first_values(inner, [x[0] for x in slices] + starts)
+    result = fn(*inner + others)
     outputs, updates, condition = parts_of(result)
     if infos and len(infos) != len(outputs):
         raise ValueError("Please provide None as outputs_info for any output that does not feed back into scan (i.e. "
                          "it behaves like a map): %d outputs, but %d entries" % (len(outputs), len(infos)))
     kinds = kinds or [None] * len(outputs)
+
+    add_default_updates(outputs, updates, elements + states + [v._node for v in others if not isinstance(
+        v, (Constant, SharedVariable))])
 
     # A shared variable that is updated is a state of the loop.
     values = [o._node for o in outputs] + [as_tensor_variable(u)._node for u in updates.values()]
@@ -169,6 +209,7 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
         last = g.item(loop, len(states) + len(collected) + len(states) - len(updates) + i)
         results[v] = TensorVariable(last, apply, None)
     found = apply.outputs
+    compute_test_value(apply)
     return (found if return_list or len(found) > 1 else found[0] if found else None), results
 
 

@@ -1,8 +1,8 @@
-from ..sandbox.rng_mrg import MRG_RandomStreams
+from ..sandbox.rng_mrg import Streams
 
 
-class RandomStreams(MRG_RandomStreams):
-    """Theano's streams of NumPy's generator: the library's, like those of rng_mrg."""
+class RandomStreams(Streams):
+    """Theano's streams of NumPy's generator: the library's own, counter-based."""
 
     def __init__(self, seed=None):
-        MRG_RandomStreams.__init__(self, 12345 if seed is None else seed)
+        Streams.__init__(self, 12345 if seed is None else seed)

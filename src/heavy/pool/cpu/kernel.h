@@ -24,6 +24,8 @@ struct mc_pool_row {
     bool wide;          /* marks are int32, else uint8 */
     double scale;       /* of sums */
     bool more;          /* y (and key) have the result of the rows of earlier calls */
+    const char *k[POOL_ROWS]; /* ties: the row beside x[r], k_band bytes further on for each band */
+    int64_t k_band;
 };
 typedef void mc_pool_row_kernel(const struct mc_pool_row *r);
 struct mc_pool_kernel {
@@ -32,6 +34,8 @@ struct mc_pool_kernel {
     mc_pool_row_kernel *max;    /* y = the largest, key = its mark */
     mc_pool_row_kernel *sum;    /* y = scale * the sum */
     mc_pool_row_kernel *put;    /* w = 2, s = 2, uint8: x[r][2 j + b] = key[j] is its mark ? y[j] : 0 */
+    /* w = 2, s = 2: x[r][2 j + b] = k[r][2 j + b] is the largest of window j ? y[j] : 0 */
+    mc_pool_row_kernel *ties;
     mc_pool_row_kernel *send;   /* w = 1, s = 1: x[r][j] += key[j] is mark[r] ? y[j] : 0 */
     mc_pool_row_kernel *share;  /* w = 1, s = 1: x[r][j] += scale * y[j] */
 };

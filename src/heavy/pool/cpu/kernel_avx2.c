@@ -42,6 +42,7 @@ INLINE void f32_both(float *p, __m256 a, __m256 b)
 #define ADD _mm256_add_ps
 #define MUL _mm256_mul_ps
 #define BEATS(v, m) _mm256_and_ps(_mm256_cmp_ps(v, m, _CMP_NLE_UQ), _mm256_cmp_ps(m, m, _CMP_ORD_Q))
+#define EQUAL(v, m) _mm256_cmp_ps(v, m, _CMP_EQ_OQ)
 #define PICK(k, a, b) _mm256_blendv_ps(b, a, k)
 #define PICKI(k, a, b) \
     _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(b), _mm256_castsi256_ps(a), k))

@@ -37,6 +37,7 @@ INLINE void f32_both(float *p, __m512 a, __m512 b)
 #define ADD _mm512_add_ps
 #define MUL _mm512_mul_ps
 #define BEATS(v, m) _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(m, m, _CMP_ORD_Q), v, m, _CMP_NLE_UQ)
+#define EQUAL(v, m) _mm512_cmp_ps_mask(v, m, _CMP_EQ_OQ)
 #define PICK(k, a, b) _mm512_mask_blend_ps(k, b, a)
 #define PICKI(k, a, b) _mm512_mask_blend_epi32(k, b, a)
 #define SETI _mm512_set1_epi32

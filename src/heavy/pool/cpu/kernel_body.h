@@ -4,6 +4,7 @@
  *                                      elements, of L integers, of L comparison results
  *   LOAD STORE SET1 ADD MUL            on V
  *   BEATS(v, m)                        true if v is larger than m, or v is NaN and m is not
+ *   EQUAL(v, m)                        M: equal, and neither is NaN
  *   PICK(k, a, b) PICKI(k, a, b)       a where k is true, else b
  *   SETI STORE8 STORE32 LOAD8 LOAD32   I: broadcast; converted to and from uint8 and int32
  *   IS(i, j)                           M: equal integers
@@ -18,6 +19,7 @@
 
 #define LOADS(p, s) ((s) == 2 ? EVEN(p) : LOAD(p))
 #define XROW(r, i, k) ((T *)(void *)((r)->x[i] + (k) * (r)->x_band))
+#define KROW(r, i, b) ((const T *)(const void *)((r)->k[i] + (b) * (r)->k_band))
 #define YROW(r, k) ((T *)(void *)((char *)(r)->y + (k) * (r)->y_band))
 #define KEYS(r, k) ((r)->key ? (char *)(r)->key + (k) * (r)->key_band : NULL)
 
@@ -161,6 +163,41 @@ static TARGET void NAME(put)(const struct mc_pool_row *r)
     }
 }
 
+FUSED void NAME(ties_at)(const struct mc_pool_row *r, int64_t band, int64_t j)
+{
+    const V zero = SET1(0), g = LOAD(YROW(r, band) + j);
+    V best = EVEN(KROW(r, 0, band) + 2 * j);
+    for (int i = 0; i < 2 * r->nrow; i++) {
+        const V v = EVEN(KROW(r, i / 2, band) + 2 * j + i % 2);
+        best = PICK(BEATS(v, best), v, best);
+    }
+    for (int i = 0; i < r->nrow; i++) {
+        const T *k = KROW(r, i, band) + 2 * j;
+        BOTH(XROW(r, i, band) + 2 * j, PICK(EQUAL(EVEN(k), best), g, zero),
+             PICK(EQUAL(EVEN(k + 1), best), g, zero));
+    }
+}
+
+static TARGET void NAME(ties)(const struct mc_pool_row *r)
+{
+    for (int64_t band = 0; band < r->bands; band++) {
+        for (int64_t j = 0; j < r->n && r->n >= L; j += L) {
+            NAME(ties_at)(r, band, MC_MIN(j, r->n - L));
+        }
+        for (int64_t j = r->n >= L ? r->n : 0; j < r->n; j++) {
+            T best = KROW(r, 0, band)[2 * j];
+            for (int i = 0; i < 2 * r->nrow; i++) {
+                const T v = KROW(r, i / 2, band)[2 * j + i % 2];
+                best = !(v <= best) && best == best ? v : best;
+            }
+            for (int i = 0; i < 2 * r->nrow; i++) {
+                const T v = KROW(r, i / 2, band)[2 * j + i % 2];
+                XROW(r, i / 2, band)[2 * j + i % 2] = v == best ? YROW(r, band)[j] : 0;
+            }
+        }
+    }
+}
+
 static TARGET void NAME(send)(const struct mc_pool_row *r)
 {
     const V zero = SET1(0);
@@ -197,11 +234,12 @@ static TARGET void NAME(share)(const struct mc_pool_row *r)
 }
 
 static const struct mc_pool_kernel NAME(kernel) = {
-    .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .send = NAME(send),
-    .share = NAME(share),
+    .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .ties = NAME(ties),
+    .send = NAME(send), .share = NAME(share),
 };
 #undef LOADS
 #undef XROW
+#undef KROW
 #undef YROW
 #undef KEYS
 #undef NAME
@@ -216,6 +254,7 @@ static const struct mc_pool_kernel NAME(kernel) = {
 #undef ADD
 #undef MUL
 #undef BEATS
+#undef EQUAL
 #undef PICK
 #undef PICKI
 #undef SETI

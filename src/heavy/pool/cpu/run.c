@@ -155,7 +155,8 @@ static void run_plane(const struct job *j, int64_t number, int slot)
     const struct mc_pool_planes *d = j->d;
     const struct mc_pool_grid *g = &d->grid;
     const struct mc_pool_problem *q = pooling(d->base.problem);
-    const int64_t size = mc_dtypes[q->dtype].size;
+    const int64_t size = mc_dtypes[q->dtype].size,
+                  key_size = q->s.key == POOL_KEY_X ? size : (int64_t)mc_dtypes[q->s.mark].size;
     int64_t plane = number, from = 0, to = g->lanes;
     if (d->lane_parts > 1) {
         plane = number / d->lane_parts;
@@ -175,7 +176,7 @@ static void run_plane(const struct job *j, int64_t number, int slot)
         .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size,
                 (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
                 mc_pool_keyed(q)
-                    ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size
+                    ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * key_size
                     : NULL },
     };
     if (to > from) {

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...core import Variable, as_tensor_variable, library, missing
 from ...tensor.basic import promoted, shape_vector
-from ...tensor.nnet import per_axis
+from ...tensor.nnet import bn, per_axis
 
 
 def dnn_available():
@@ -61,6 +61,14 @@ def dnn_pool(img, ws, stride=None, mode="max", pad=None):
         mode = "average_inc_pad"
     n = len(ws)
     return library("dnn_pool", img, *[shape_vector(v) for v in (ws, stride or (1,) * n, pad or (0,) * n)], mode=mode)
+
+
+def dnn_batch_normalization_train(inputs, gamma, beta, mode="per-activation", *args, **given):
+    return bn.batch_normalization_train(inputs, gamma, beta, mode, *args, **given)
+
+
+def dnn_batch_normalization_test(inputs, gamma, beta, mean, var, mode="per-activation", epsilon=1e-4):
+    return bn.batch_normalization_test(inputs, gamma, beta, mean, var, mode, epsilon)
 
 
 class GpuDnnSoftmax:

@@ -1,0 +1,1 @@
+"""What tests of other programs take from Theano's own."""

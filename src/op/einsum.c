@@ -182,7 +182,34 @@ static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* x with axes i and k, i < k, that have one label, as its diagonal: an axis in front. */
+/* Adjacent axes of one label as their diagonal, which is a view: x (.., n, n, ..) is y (.., n n, ..), of which
+ * every (n + 1)-th element is on the diagonal. */
+static mc_node *strided_diagonal(mc_node *x, int i)
+{
+    mc_node *size[MC_MAX_RANK];
+    char text[160] = "n = agreed_size(p, q, op='einsum'); y[";
+    const int r = x->type.rank;
+    for (int a = 0; a < r; a++) {
+        mc_node *one = mc_size_of(x, a);
+        size[a > i ? a - 1 : a] = a == i + 1
+                                      ? mc_call_op(x->graph, "mul", 2, (mc_node *[]){ size[i], one }, NULL)
+                                      : one;
+    }
+    mc_node *shape = mc_shape_stack(x->graph, r - 1, size);
+    struct mc_bind bind[] = {
+        { "y", mc_call_op(x->graph, "reshape", 2, (mc_node *[]){ x, shape }, "ndim=%d", r - 1), NULL },
+        { "p", mc_size_of(x, i), NULL },
+        { "q", mc_size_of(x, i + 1), NULL },
+    };
+    for (int a = 0; a < i; a++) {
+        strcat(text, ":, ");
+    }
+    strcat(text, "0:n * n:n + 1]");
+    return mc_is_error(bind[0].node) ? bind[0].node : mc_expr(x->graph, text, bind, 3);
+}
+
+/* x with axes i and k, i < k, that have one label, as its diagonal: an axis in front, unless they are
+ * adjacent. */
 static void diagonal(struct term *t, int i, int k)
 {
     int64_t order[MC_MAX_RANK];
@@ -196,6 +223,11 @@ static void diagonal(struct term *t, int i, int k)
     }
     const unsigned char l = t->label[i];
     memmove(t->label + k, t->label + k + 1, (size_t)(t->n - k - 1));
+    if (k == i + 1) {
+        t->n--;
+        t->x = strided_diagonal(t->x, i);
+        return;
+    }
     memmove(t->label + 1, t->label, (size_t)i);
     t->label[0] = l;
     t->n--;

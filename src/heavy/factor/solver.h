@@ -40,7 +40,8 @@ mc_status mc_factor_stack_run(const struct mc_factor_stack *s, void *const *oper
                               int threads);
 
 /* ---- cpu/spectra.h: eigenvalues and singular values; the pointers are to elements of the dtype ---- */
-enum { SPECTRA_CHUNK = 64, SPECTRA_SWEEPS = 32 };   /* rows of a task, sweeps of a batch */
+/* rows of a task, steps of a panel, sweeps of a batch */
+enum { SPECTRA_CHUNK = 64, SPECTRA_PANEL = 32, SPECTRA_SWEEPS = 32 };
 /* Rotations of the vectors `row` and `row + step`, then of that and the next one, ... */
 struct mc_factor_sweep {
     int64_t row, step, from, count;
@@ -59,7 +60,7 @@ struct mc_factor_side {
 struct mc_factor_spectrum {
     bool svd, wide;             /* wide: the result on the right is u */
     int64_t m, n, lda, ldq;     /* m >= n; of vq */
-    void *a, *d, *e, *tq, *tp, *vq, *vp, *row[5], *sums, *values;
+    void *a, *d, *e, *tq, *tp, *vq, *vp, *x, *y, *row[2], *sums, *values, *panels;
     double most, by;            /* of the diagonals; factor of all elements */
     struct mc_factor_sweeps batch[2][2];
     struct mc_factor_side side[2];
@@ -84,6 +85,7 @@ struct mc_factor_level {
      * op/matrix/dense.h) */
     void (*point_up[2])(void *x, int64_t stride, int64_t n, void *y, int64_t ny);
     int width[2];               /* elements of a vector */
+    void (*block_t[2])(void *l, const void *vv, const void *factor, int64_t b);
     int (*read[2])(struct mc_factor_spectrum *s, const void *x); /* 0: there are elements that are not finite */
     void (*reduce[2])(struct mc_factor_spectrum *s);
     void (*iterate[2])(struct mc_factor_spectrum *s);

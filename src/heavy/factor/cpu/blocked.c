@@ -268,37 +268,16 @@ static void copy_v(const struct one *o, const struct reflections *r, struct view
 
 void mc_factor_make_t(const struct one *o, const struct reflections *r, const char *factor)
 {
-    const int64_t b = r->b;
-    const struct view square = { r->w, b, 1 };
-    double t[BLOCK][BLOCK] = { { 0 } }, vv[BLOCK][BLOCK]; /* vv: of V^T V the element [j, i] at [i, j] */
-    memset(r->w, 0, (size_t)(b * b * o->size));
-    multiply(o, 1, turned(r->v), r->v, square, b, b, r->rows, false);
-    for (int64_t i = 0; i < b; i++) {
-        for (int64_t j = 0; j < b; j++) {
-            vv[j][i] = mc_load_f64(o->dtype, part(square, i, j, o->size).at);
-        }
-    }
-    for (int64_t i = 0; i < b; i++) {
-        t[i][i] = mc_load_f64(o->dtype, factor + i * o->size);
-        for (int64_t row = 0; row < i; row++) {
-            double sum = 0;
-            for (int64_t l = row; l < i; l++) {
-                sum += t[row][l] * vv[i][l];
-            }
-            t[row][i] = -t[i][i] * sum;
-        }
-    }
-    for (int64_t i = 0; i < b; i++) {
-        for (int64_t j = 0; j < b; j++) {
-            mc_store_f64(o->dtype, r->t + (i * b + j) * o->size, t[i][j]);
-        }
-    }
+    const struct view square = { r->w, r->b, 1 };
+    memset(r->w, 0, (size_t)(r->b * r->b * o->size));
+    multiply(o, 1, turned(r->v), r->v, square, r->b, r->b, r->rows, false);
+    o->level->block_t[o->f64](r->t, r->w, factor, r->b);
 }
 
 void mc_factor_reflect(const struct one *o, const struct reflections *r, struct view c, int64_t n,
                        bool transposed)
 {
-    const struct view w = { r->w, n, 1 }, w2 = { r->w2, n, 1 }, t = { r->t, r->b, 1 };
+    const struct view w = { r->w, n, 1 }, w2 = { r->w2, n, 1 }, t = { r->t, 1, r->b };
     memset(r->w, 0, (size_t)(r->b * n * o->size));
     memset(r->w2, 0, (size_t)(r->b * n * o->size));
     multiply(o, 1, turned(r->v), c, w, r->b, n, r->rows, false);

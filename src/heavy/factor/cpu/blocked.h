@@ -49,7 +49,7 @@ static inline void multiply(const struct one *o, double alpha, struct view a, st
 struct reflections {
     struct view v;
     int64_t rows, b;
-    char *t, *w, *w2;   /* T (b, b); memory for (b, n) twice */
+    char *t, *w, *w2;   /* T^T (b, b); memory for (b, n) twice */
 };
 /* T, upper triangular, of the b factors: factor[i] is T[i, i], above it are -T' (V^T v) times that. */
 void mc_factor_make_t(const struct one *o, const struct reflections *r, const char *factor);

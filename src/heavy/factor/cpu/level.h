@@ -59,6 +59,7 @@ static const struct mc_factor_level table = {
         .lu = BOTH(lu),
     .qr = BOTH(qr), .transposed = BOTH(transposed), .point_up = BOTH(point_up),
     .width = { WIDTH_f32, WIDTH_f64 },
+    .block_t = { block_t_f32, block_t_f64 },
     .read = { read_matrix_f32, read_matrix_f64 }, .reduce = { reduce_all_f32, reduce_all_f64 },
     .iterate = { iterate_sweeps_f32, iterate_sweeps_f64 }, .finish = { finish_all_f32, finish_all_f64 },
 };

@@ -49,7 +49,9 @@ static void lay_out(const struct mc_factor *f, const struct mc_factor_level *lev
     for (int i = 0; i < (int)NELEM(s->row); i++) {
         s->row[i] = take(p, s->ldq * size);
     }
-    s->sums = take(p, s->svd ? ((s->m + SPECTRA_CHUNK - 1) / SPECTRA_CHUNK) * s->lda * size : 0);
+    s->x = take(p, 2 * SPECTRA_PANEL * s->ldq * size);
+    s->y = take(p, 2 * SPECTRA_PANEL * s->lda * size);
+    s->sums = take(p, ((s->m + SPECTRA_CHUNK - 1) / SPECTRA_CHUNK) * s->lda * size);
     s->order = take(p, n * (int64_t)sizeof *s->order);
     s->flip = take(p, n * (int64_t)sizeof *s->flip);
     for (int i = 0; i < 4; i++) {
@@ -117,7 +119,7 @@ int64_t mc_factor_spectra(const struct one *o, const struct mc_factor *f, const 
                           void *const *out, char *work)
 {
     const int64_t *g = f->g, left = f->kind == FACTOR_SVD ? MC_MAX(g[2], MC_MIN(g[0], g[1])) : g[0];
-    struct mc_factor_spectrum s = { .slots = o->slots, .threads = o->threads };
+    struct mc_factor_spectrum s = { .slots = o->slots, .threads = o->threads, .panels = o->panels };
     struct reflections r = { .rows = 0 };
     struct pieces p = { work, 0 };
     lay_out(f, o->level, &p, &s, &r);

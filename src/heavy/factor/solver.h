@@ -29,6 +29,9 @@ mc_status mc_factor_compare(const struct mc_factor *f, const struct mc_plan *pla
  * pieces of `bytes`.  inner: how many threads `one` may use itself. */
 struct mc_factor_stack {
     const struct mc_factor *f;
+    /* Takes `group` matrices at once, if not NULL.  0: `one` must take them. */
+    int (*some)(const int64_t *g, const void *const *in, void *const *out, void *work);
+    int64_t group;
     int64_t (*one)(const struct mc_factor *f, const void *const *in, void *const *out, char *work,
                    int threads, void *arg);
     void *arg;
@@ -85,6 +88,7 @@ struct mc_factor_level {
      * op/matrix/dense.h) */
     void (*point_up[2])(void *x, int64_t stride, int64_t n, void *y, int64_t ny);
     int width[2];               /* elements of a vector */
+    int (*lanes[2][FACTOR_NKIND])(const int64_t *g, const void *const *in, void *const *out, void *work);
     void (*block_t[2])(void *l, const void *vv, const void *factor, int64_t b);
     int (*read[2])(struct mc_factor_spectrum *s, const void *x); /* 0: there are elements that are not finite */
     void (*reduce[2])(struct mc_factor_spectrum *s);

@@ -419,8 +419,12 @@ static const char *refuse(const struct mc_problem *p)
 static double estimate(const struct mc_problem *p)
 {
     const struct mc_factor *f = factoring(p);
-    const double edge = (double)f->g[0] * (double)f->g[0] * BLOCK * (double)f->batch;
-    return 1e-5 + mc_factor_flops(f) * (f->dtype == MC_FLOAT64 ? 3e-11 : 1.5e-11) + 1.5e-10 * edge;
+    const bool f64 = f->dtype == MC_FLOAT64;
+    const double square = (double)f->g[0] * (double)f->g[0] * (double)f->batch, flops = mc_factor_flops(f);
+    if (spectra(f)) {
+        return 1e-5 + (f->kind >= FACTOR_SVD ? 5.5e-8 : 4e-8) * square + flops * (f64 ? 1.05e-11 : 4e-12);
+    }
+    return 1e-5 + flops * (f64 ? 3e-11 : 1.5e-11) + 1.5e-10 * BLOCK * square;
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)

@@ -376,9 +376,24 @@ static mc_node *spread(const struct term *t, const unsigned char *order, int n)
     return shuffled(t->x, n, axes);
 }
 
-/* The product of a and b, summed over the labels that are not in `keep`. */
-static struct term multiply(struct sum *s, const struct term *a, const struct term *b, uint64_t keep)
+/* Of the last product: is the last axis of the result one of a alone?  Then b comes first, so that the result
+ * lies as it is needed. */
+static bool ends_in(const struct sum *s, const struct term *a, const struct term *b)
 {
+    for (int i = s->out.n - 1; i >= 0; i--) {
+        const bool in_a = place(a, s->out.label[i]) < a->n, in_b = place(b, s->out.label[i]) < b->n;
+        if (in_a || in_b) {
+            return !in_b;
+        }
+    }
+    return false;
+}
+
+/* The product of two terms, summed over the labels that are not in `keep`. */
+static struct term multiply(struct sum *s, const struct term *first, const struct term *second, uint64_t keep)
+{
+    const bool turn = keep == labels_of(&s->out) && ends_in(s, first, second);
+    const struct term *a = turn ? second : first, *b = turn ? first : second;
     const uint64_t la = labels_of(a), lb = labels_of(b), batch = la & lb & keep, summed = la & lb & ~keep;
     struct term y = { .n = 0 };
     unsigned char all[4 * MC_MAX_RANK];

@@ -416,15 +416,17 @@ static const char *refuse(const struct mc_problem *p)
                : NULL;
 }
 
+/* As measured on a Zen 5 by one thread. */
 static double estimate(const struct mc_problem *p)
 {
     const struct mc_factor *f = factoring(p);
-    const bool f64 = f->dtype == MC_FLOAT64;
+    const bool f64 = f->dtype == MC_FLOAT64, qr_ = f->kind == FACTOR_QR || f->kind == FACTOR_R;
     const double square = (double)f->g[0] * (double)f->g[0] * (double)f->batch, flops = mc_factor_flops(f);
     if (spectra(f)) {
         return 1e-5 + (f->kind >= FACTOR_SVD ? 5.5e-8 : 4e-8) * square + flops * (f64 ? 1.05e-11 : 4e-12);
     }
-    return 1e-5 + flops * (f64 ? 3e-11 : 1.5e-11) + 1.5e-10 * BLOCK * square;
+    return 1e-5 + flops * (f64 ? 1.2e-11 : 7e-12) +
+           square * (qr_ ? 9e-9 : f->kind == FACTOR_CHOLESKY ? 1.2e-9 : 2.6e-9);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)

@@ -36,12 +36,21 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return mc_factor_stack_run(&stack, operand, workspace, threads > 0 ? threads : mc_team_size());
 }
 
+/* As measured on a Zen 5: seconds of an operation of float32 and float64, and of an element of the matrix. */
 static double estimate(const struct mc_problem *p)
 {
+    static const struct { double flop[2], element; } costs[FACTOR_NKIND] = {
+        [FACTOR_CHOLESKY] = { { 1.3e-11, 3.2e-11 }, 1.1e-9 },   [FACTOR_TRIANGULAR] = { { 2.4e-11, 4.6e-11 }, 1e-9 },
+        [FACTOR_LU] = { { 2.4e-11, 4.6e-11 }, 1e-9 },           [FACTOR_SOLVE] = { { 2.4e-11, 4.6e-11 }, 1e-9 },
+        [FACTOR_INVERSE] = { { 2.4e-11, 4.6e-11 }, 1e-9 },      [FACTOR_QR] = { { 3.7e-11, 5e-11 }, 0 },
+        [FACTOR_R] = { { 3.7e-11, 5e-11 }, 0 },                 [FACTOR_EIGH] = { { 6e-11, 7.5e-11 }, 0 },
+        [FACTOR_EIGVALSH] = { { 6e-11, 7.5e-11 }, 0 },          [FACTOR_SVD] = { { 6e-11, 7.5e-11 }, 0 },
+        [FACTOR_SVDVALS] = { { 6e-11, 7.5e-11 }, 0 },           [FACTOR_EIG] = { { 1.5e-10, 2.5e-10 }, 0 },
+        [FACTOR_EIGVALS] = { { 1.5e-10, 2.5e-10 }, 0 },
+    };
     const struct mc_factor *f = factoring(p);
-    const bool f64 = f->dtype == MC_FLOAT64, spectra = f->kind >= FACTOR_EIGH && f->kind <= FACTOR_SVDVALS;
-    return 2e-7 * (double)f->batch +
-           mc_factor_flops(f) * (spectra ? (f64 ? 7.5e-11 : 6e-11) : f64 ? 2.5e-10 : 1.5e-10);
+    return (double)f->batch * (2e-7 + costs[f->kind].element * (double)f->g[0] * (double)f->g[0]) +
+           mc_factor_flops(f) * costs[f->kind].flop[f->dtype == MC_FLOAT64];
 }
 
 /* Small matrices of a stack are computed in the lanes of vectors. */

@@ -118,7 +118,7 @@ TARGET static void NAME(pass_all)(const struct mc_factor_spectrum *s, struct NAM
 {
     const double elements = (double)(p->rows - p->first) * (double)(p->n - p->column);
     mc_team_tasks(NAME(pass_chunk), p, (p->rows - p->first + SPECTRA_CHUNK - 1) / SPECTRA_CHUNK, s->slots,
-                  s->threads, elements * sizeof(R) * 1.5e-11);
+                  s->threads, elements * sizeof(R) * (p->triangle ? 1e-11 : 1.5e-11));
 }
 
 /* `reflection` of op/matrix/qr.h, by vectors; x[0] becomes 1, *beta what it was mapped to. */

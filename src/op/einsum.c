@@ -322,6 +322,15 @@ static bool prepare(struct sum *s)
 
 /* ---- two operands ---- */
 
+static double cost_of(const struct sum *s, uint64_t labels)
+{
+    double c = 1;
+    for (int l = 0; l < LABELS; l++) {
+        c *= labels & bit(l) ? s->size[l] : 1;
+    }
+    return c;
+}
+
 /* x with the axes of three groups of labels, in order; each group after the first as one axis. */
 static mc_node *grouped(const struct term *t, uint64_t batch, const unsigned char *order, int n,
                         uint64_t second, uint64_t third)
@@ -389,10 +398,13 @@ static bool ends_in(const struct sum *s, const struct term *a, const struct term
     return false;
 }
 
-/* The product of two terms, summed over the labels that are not in `keep`. */
+/* The product of two terms, summed over the labels that are not in `keep`.  Other products than the last one
+ * have the larger operand first: many rows by few columns. */
 static struct term multiply(struct sum *s, const struct term *first, const struct term *second, uint64_t keep)
 {
-    const bool turn = keep == labels_of(&s->out) && ends_in(s, first, second);
+    const uint64_t l1 = labels_of(first), l2 = labels_of(second);
+    const bool turn = keep == labels_of(&s->out) ? ends_in(s, first, second)
+                                                 : cost_of(s, l1 & ~l2) < cost_of(s, l2 & ~l1);
     const struct term *a = turn ? second : first, *b = turn ? first : second;
     const uint64_t la = labels_of(a), lb = labels_of(b), batch = la & lb & keep, summed = la & lb & ~keep;
     struct term y = { .n = 0 };
@@ -445,15 +457,6 @@ static struct term multiply(struct sum *s, const struct term *first, const struc
 
 /* ---- the order ---- */
 
-static double cost_of(const struct sum *s, uint64_t labels)
-{
-    double c = 1;
-    for (int l = 0; l < LABELS; l++) {
-        c *= labels & bit(l) ? s->size[l] : 1;
-    }
-    return c;
-}
-
 /* Labels of the product of a set of operands: those that the result or another operand has. */
 static uint64_t left_of(const struct sum *s, unsigned set)
 {
@@ -464,8 +467,33 @@ static uint64_t left_of(const struct sum *s, unsigned set)
     return in & out;
 }
 
-/* The best way to split each set of operands in two, by the number of products of numbers; sets ascend, so
- * that the parts of a set were seen before it. */
+/* The elements of a set that is one operand whose summed labels are neither its first nor its last ones, but
+ * for those of a batch: it is copied.  Else 0. */
+static double copied(const struct sum *s, unsigned set, uint64_t summed, uint64_t batch)
+{
+    int i = 0, runs = 0;
+    bool before = false, first = false, last = false;
+    while (!(set >> i & 1)) {
+        i++;
+    }
+    if (set >> i != 1) {
+        return 0;
+    }
+    for (int k = 0, own = 0; k < s->term[i].n; k++) {
+        const uint64_t l = bit(s->term[i].label[k]);
+        if (!(l & batch)) {
+            last = l & summed;
+            runs += last && !before;
+            first |= last && own == 0;
+            before = last;
+            own++;
+        }
+    }
+    return runs == 0 || (runs == 1 && (first || last)) ? 0 : cost_of(s, labels_of(&s->term[i]));
+}
+
+/* The best way to split each set of operands in two, by the number of products of numbers, and of copies; sets
+ * ascend, so that the parts of a set were seen before it. */
 static bool plan(struct sum *s, unsigned *split)
 {
     const unsigned sets = 1u << s->n;
@@ -478,7 +506,9 @@ static bool plan(struct sum *s, unsigned *split)
             if (part < rest) {
                 continue;
             }
-            const double c = cost[part] + cost[rest] + cost_of(s, s->has[part] | s->has[rest]);
+            const uint64_t both = s->has[part] & s->has[rest], batch = both & s->has[set], summed = both & ~batch;
+            const double c = cost[part] + cost[rest] + cost_of(s, s->has[part] | s->has[rest]) +
+                             copied(s, part, summed, batch) + copied(s, rest, summed, batch);
             if (!split[set] || c < cost[set]) {
                 split[set] = part;
                 cost[set] = c;

@@ -506,7 +506,8 @@ static bool plan(struct sum *s, unsigned *split)
             if (part < rest) {
                 continue;
             }
-            const uint64_t both = s->has[part] & s->has[rest], batch = both & s->has[set], summed = both & ~batch;
+            const uint64_t both = s->has[part] & s->has[rest], batch = both & s->has[set],
+                           summed = both & ~batch;
             const double c = cost[part] + cost[rest] + cost_of(s, s->has[part] | s->has[rest]) +
                              copied(s, part, summed, batch) + copied(s, rest, summed, batch);
             if (!split[set] || c < cost[set]) {

@@ -53,7 +53,8 @@ static void group(void *arg, int64_t task, int slot)
     const void *in[FACTOR_MOST_IN] = { NULL };
     void *out[FACTOR_MOST_OUT] = { NULL };
     find(r, from, in, out);
-    if (to - from < r->s->group || !r->s->some(r->s->f->g, in, out, r->workspace + (size_t)slot * r->s->bytes)) {
+    if (to - from < r->s->group ||
+        !r->s->some(r->s->f->g, in, out, r->workspace + (size_t)slot * r->s->bytes)) {
         for (int64_t i = from; i < to; i++) {
             matrix(arg, i, slot);
         }

@@ -426,7 +426,9 @@ static double estimate(const struct mc_problem *p)
         return 1e-5 + (f->kind >= FACTOR_SVD ? 5.5e-8 : 4e-8) * square + flops * (f64 ? 1.05e-11 : 4e-12);
     }
     return 1e-5 + flops * (f64 ? 1.2e-11 : 7e-12) +
-           square * (qr_ ? 9e-9 : f->kind == FACTOR_CHOLESKY ? 1.2e-9 : 2.6e-9);
+           square * (qr_                          ? 9e-9
+                     : f->kind == FACTOR_CHOLESKY ? 1.2e-9
+                                                  : 2.6e-9);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)

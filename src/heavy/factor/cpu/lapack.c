@@ -350,9 +350,10 @@ static double estimate(const struct mc_problem *p)
         !(find("openblas_get_config") || find("MKL_Get_Version"))) {
         return 1 + flops * 1e-9;
     }
-    return f->kind >= FACTOR_EIGH ? 1e-5 + (f->kind >= FACTOR_SVD ? 6.2e-8 : 4.5e-8) * square + flops * (f64 ? 1.3e-11 : 8e-12)
-           : qr_                  ? 1e-5 + flops * (f64 ? 2.7e-11 : 1.8e-11)
-                                  : 1e-5 + 2e-9 * square + flops * (f64 ? 2.1e-11 : 1.2e-11);
+    return f->kind >= FACTOR_EIGH
+               ? 1e-5 + (f->kind >= FACTOR_SVD ? 6.2e-8 : 4.5e-8) * square + flops * (f64 ? 1.3e-11 : 8e-12)
+           : qr_ ? 1e-5 + flops * (f64 ? 2.7e-11 : 1.8e-11)
+                 : 1e-5 + 2e-9 * square + flops * (f64 ? 2.1e-11 : 1.2e-11);
 }
 
 /* Asks the routine for the size of its workspace. */

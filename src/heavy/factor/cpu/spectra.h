@@ -311,8 +311,9 @@ TARGET static void NAME(ql_sweeps)(struct mc_factor_spectrum *s, struct mc_facto
     R *d = (R *)s->d, *e = (R *)s->e;
     while (s->at < n && b->n < SPECTRA_SWEEPS && b->used + n <= s->room) {
         const int64_t l = s->at;
+        const R least = s->turns > 20 ? eps * (R)s->most : 0; /* where all that is left is rounding */
         int64_t m = l;
-        while (m < n - 1 &&
+        while (m < n - 1 && NAME(magnitude)(e[m]) > least &&
                NAME(magnitude)(e[m]) > eps * (NAME(magnitude)(d[m]) + NAME(magnitude)(d[m + 1]))) {
             m++;
         }
@@ -584,7 +585,7 @@ TARGET static void NAME(iterate_sweeps)(struct mc_factor_spectrum *s)
     const int64_t strips = s->side[0].strips + s->side[1].strips, n = s->n;
     const double each = (double)n * (double)strips * NAME(STRIP) * 3e-10;
     R most = 0;
-    for (int64_t i = 0; i < n && s->svd; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const R size = NAME(magnitude)(((R *)s->d)[i]) + NAME(magnitude)(((R *)s->e)[i]);
         most = size > most ? size : most;
     }

@@ -261,8 +261,8 @@ static double zero(int64_t i, int64_t j) { return 0 * (double)(i + j); }
 static double unit(int64_t i, int64_t j) { return i == j; }
 static double rank_one(int64_t i, int64_t j) { return cos((double)i) * cos((double)j); }
 static double parts(int64_t i, int64_t j) { return i / 20 == j / 20 ? sin((double)(i * j)) : 0; }
-static double graded(int64_t i, int64_t j) { return exp2(-(double)(i + j) / 4) * cos((double)(3 * i * j + i)); }
-static double zero_column(int64_t i, int64_t j) { return j == 30 || i == 30 ? 0 : sin((double)(i * j + i + 1)); }
+static double graded(int64_t i, int64_t j) { return exp2(-(double)(i + j) / 4) * cos((double)(i * j + i)); }
+static double zero_column(int64_t i, int64_t j) { return j == 30 || i == 30 ? 0 : sin((double)(i * j + i)); }
 
 TEST(special_spectra)
 {

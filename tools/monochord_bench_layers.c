@@ -1,5 +1,5 @@
-/* monochord_bench_layers.c: layers between convolutions, and recurrent ones: pool, norm, softmax, recurrent; and
- * einsum, whose cases are formulas as theirs are.
+/* monochord_bench_layers.c: layers between convolutions, and recurrent ones: pool, norm, softmax, recurrent;
+ * and einsum, whose cases are formulas as theirs are.
  *
  * Invariant: errors are against the same formulas on the same numbers in float64. */
 #include "bench.h"

@@ -182,22 +182,21 @@ static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* Adjacent axes of one label as their diagonal, which is a view: x (.., n, n, ..) is y (.., n n, ..), of which
- * every (n + 1)-th element is on the diagonal. */
+/* Adjacent axes of one label as their diagonal, a view: of x (.., n n, ..) each (n + 1)-th element. */
 static mc_node *strided_diagonal(mc_node *x, int i)
 {
     mc_node *size[MC_MAX_RANK];
-    char text[160] = "n = agreed_size(p, q, op='einsum'); y[";
     const int r = x->type.rank;
+    char text[160] = "n = agreed_size(p, q, op='einsum'); y[";
     for (int a = 0; a < r; a++) {
         mc_node *one = mc_size_of(x, a);
         size[a > i ? a - 1 : a] = a == i + 1
                                       ? mc_call_op(x->graph, "mul", 2, (mc_node *[]){ size[i], one }, NULL)
                                       : one;
     }
-    mc_node *shape = mc_shape_stack(x->graph, r - 1, size);
+    mc_node *in[] = { x, mc_shape_stack(x->graph, r - 1, size) };
     struct mc_bind bind[] = {
-        { "y", mc_call_op(x->graph, "reshape", 2, (mc_node *[]){ x, shape }, "ndim=%d", r - 1), NULL },
+        { "y", mc_call_op(x->graph, "reshape", 2, in, "ndim=%d", r - 1), NULL },
         { "p", mc_size_of(x, i), NULL },
         { "q", mc_size_of(x, i + 1), NULL },
     };
@@ -208,8 +207,7 @@ static mc_node *strided_diagonal(mc_node *x, int i)
     return mc_is_error(bind[0].node) ? bind[0].node : mc_expr(x->graph, text, bind, 3);
 }
 
-/* x with axes i and k, i < k, that have one label, as its diagonal: an axis in front, unless they are
- * adjacent. */
+/* x with axes i and k, i < k, that have one label, as its diagonal: if not adjacent, an axis in front. */
 static void diagonal(struct term *t, int i, int k)
 {
     int64_t order[MC_MAX_RANK];
@@ -385,8 +383,7 @@ static mc_node *spread(const struct term *t, const unsigned char *order, int n)
     return shuffled(t->x, n, axes);
 }
 
-/* Of the last product: is the last axis of the result one of a alone?  Then b comes first, so that the result
- * lies as it is needed. */
+/* Of the last product: is the last axis of the result one of a alone?  Then b comes first. */
 static bool ends_in(const struct sum *s, const struct term *a, const struct term *b)
 {
     for (int i = s->out.n - 1; i >= 0; i--) {
@@ -398,8 +395,7 @@ static bool ends_in(const struct sum *s, const struct term *a, const struct term
     return false;
 }
 
-/* The product of two terms, summed over the labels that are not in `keep`.  Other products than the last one
- * have the larger operand first: many rows by few columns. */
+/* The product of two terms, summed over labels not in `keep`; the larger one first, unless it is the last. */
 static struct term multiply(struct sum *s, const struct term *first, const struct term *second, uint64_t keep)
 {
     const uint64_t l1 = labels_of(first), l2 = labels_of(second);
@@ -471,28 +467,23 @@ static uint64_t left_of(const struct sum *s, unsigned set)
  * for those of a batch: it is copied.  Else 0. */
 static double copied(const struct sum *s, unsigned set, uint64_t summed, uint64_t batch)
 {
-    int i = 0, runs = 0;
-    bool before = false, first = false, last = false;
+    int i = 0, n = 0, own = 0, from = -1, to = -1;
     while (!(set >> i & 1)) {
         i++;
     }
-    if (set >> i != 1) {
-        return 0;
-    }
-    for (int k = 0, own = 0; k < s->term[i].n; k++) {
+    for (int k = 0; set >> i == 1 && k < s->term[i].n; k++) {
         const uint64_t l = bit(s->term[i].label[k]);
-        if (!(l & batch)) {
-            last = l & summed;
-            runs += last && !before;
-            first |= last && own == 0;
-            before = last;
-            own++;
+        if (l & summed) {
+            from = n++ ? from : own;
+            to = own;
         }
+        own += !(l & batch);
     }
-    return runs == 0 || (runs == 1 && (first || last)) ? 0 : cost_of(s, labels_of(&s->term[i]));
+    const bool view = n == 0 || (to - from + 1 == n && (from == 0 || to == own - 1));
+    return view ? 0 : cost_of(s, labels_of(&s->term[i]));
 }
 
-/* The best way to split each set of operands in two, by the number of products of numbers, and of copies; sets
+/* The best way to split each set of operands in two, by the number of products of numbers and of copies; sets
  * ascend, so that the parts of a set were seen before it. */
 static bool plan(struct sum *s, unsigned *split)
 {

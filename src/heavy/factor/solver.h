@@ -42,7 +42,7 @@ struct mc_factor_stack {
 mc_status mc_factor_stack_run(const struct mc_factor_stack *s, void *const *operand, char *workspace,
                               int threads);
 
-/* ---- cpu/spectra.h: eigenvalues and singular values; the pointers are to elements of the dtype ---- */
+/* ---- cpu/reduce.h, sweeps.h: eigenvalues and singular values; pointers are to elements of the dtype ---- */
 /* rows of a task, steps of a panel, sweeps of a batch */
 enum { SPECTRA_CHUNK = 64, SPECTRA_PANEL = 32, SPECTRA_SWEEPS = 32 };
 /* Rotations of the vectors `row` and `row + step`, then of that and the next one, ... */
@@ -70,7 +70,7 @@ struct mc_factor_spectrum {
     int64_t *order;
     bool *flip;
     int now, turns, slots, threads;
-    int64_t room, nsweep, at, bad;
+    int64_t capacity, nsweep, at, bad;
 };
 
 /* ---- cpu/level_*.c ---- */
@@ -90,7 +90,7 @@ struct mc_factor_level {
     int width[2];               /* elements of a vector */
     int (*lanes[2][FACTOR_NKIND])(const int64_t *g, const void *const *in, void *const *out, void *work);
     void (*block_t[2])(void *l, const void *vv, const void *factor, int64_t b);
-    int (*read[2])(struct mc_factor_spectrum *s, const void *x); /* 0: there are elements that are not finite */
+    int (*read[2])(struct mc_factor_spectrum *s, const void *x); /* 0: some elements are not finite */
     void (*reduce[2])(struct mc_factor_spectrum *s);
     void (*iterate[2])(struct mc_factor_spectrum *s);
     void (*finish[2])(struct mc_factor_spectrum *s);

@@ -54,7 +54,8 @@ static double estimate(const struct mc_problem *p)
 }
 
 /* Small matrices of a stack are computed in the lanes of vectors. */
-static void use_lanes(const struct mc_factor *f, const struct mc_factor_level *level, struct mc_factor_stack *s)
+static void use_lanes(const struct mc_factor *f, const struct mc_factor_level *level,
+                      struct mc_factor_stack *s)
 {
     const int f64 = f->dtype == MC_FLOAT64;
     const int64_t n = f->g[0], width = f->kind == FACTOR_SOLVE ? n + f->g[1] + 1 : n;

@@ -95,8 +95,9 @@ TARGET static int NAME(solve_lanes)(const int64_t *g, const void *const *in, voi
     }
     for (int64_t i = n - 1; i >= 0; i--) {
         R *x = w + (i * width + n) * LANES;
+        const NAME(v) by = NAME(load)(inverse + i * LANES);
         for (int64_t j = 0; j < k; j++) {
-            NAME(store)(x + j * LANES, NAME(times)(NAME(load)(x + j * LANES), NAME(load)(inverse + i * LANES)));
+            NAME(store)(x + j * LANES, NAME(times)(NAME(load)(x + j * LANES), by));
         }
         for (int64_t r = 0; r < i; r++) {
             NAME(lane_rows)(w + (r * width + n) * LANES, w + (r * width + i) * LANES, x, k);

@@ -16,7 +16,8 @@
 #include "heavy/factor/cpu/rows.h"
 #include "op/matrix/all.h"
 #include "heavy/factor/cpu/lanes.h"
-#include "heavy/factor/cpu/spectra.h"
+#include "heavy/factor/cpu/reduce.h"
+#include "heavy/factor/cpu/sweeps.h"
 #undef R
 #undef NAME
 #define R double
@@ -24,7 +25,8 @@
 #include "heavy/factor/cpu/rows.h"
 #include "op/matrix/all.h"
 #include "heavy/factor/cpu/lanes.h"
-#include "heavy/factor/cpu/spectra.h"
+#include "heavy/factor/cpu/reduce.h"
+#include "heavy/factor/cpu/sweeps.h"
 
 #define FOR_ANY(S)                                                                                       \
     static int64_t any_cholesky_##S(void *a, int64_t lda, int64_t n)                                     \

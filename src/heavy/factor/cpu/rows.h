@@ -66,7 +66,8 @@ TARGET static void NAME(add_rows)(R *y, const R *a, const R *x, int64_t ldx, int
 }
 
 /* Of n elements, at most two vectors. */
-FORCE_INLINE void NAME(lose_two)(R *y, const R *m, int64_t ld, int64_t count, int64_t at, int first, int second)
+FORCE_INLINE void NAME(lose_two)(R *y, const R *m, int64_t ld, int64_t count, int64_t at, int first,
+                                 int second)
 {
     NAME(v) s[4][2];
     const int64_t next = at + WIDE_STEP;

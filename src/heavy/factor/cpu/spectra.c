@@ -1,5 +1,5 @@
-/* spectra.c: eigenvalues and singular values by blocks: the stages of spectra.h, and between them the
- * products of the reflections, by products of matrices.
+/* spectra.c: eigenvalues and singular values by blocks: the stages of reduce.h and sweeps.h, and between them
+ * the products of the reflections, by products of matrices.
  *
  * Invariant: results do not depend on the number of threads. */
 #include "heavy/factor/cpu/blocked.h"
@@ -37,7 +37,7 @@ static void lay_out(const struct mc_factor *f, const struct mc_factor_level *lev
     s->lda = pitch(s->n);
     s->ldq = pitch(s->m);
     const int64_t n = s->n, c = s->svd ? MC_MAX(g[2], n) : n, most = pitch(MC_MAX(c, (int64_t)BLOCK));
-    s->room = (SPECTRA_SWEEPS + 2) * n;
+    s->capacity = (SPECTRA_SWEEPS + 2) * n;
     s->nsweep = SPECTRA_SWEEPS + n + 1;
     s->a = take(p, s->m * s->lda * size);
     s->d = take(p, n * size);
@@ -56,7 +56,7 @@ static void lay_out(const struct mc_factor *f, const struct mc_factor_level *lev
     s->flip = take(p, n * (int64_t)sizeof *s->flip);
     for (int i = 0; i < 4; i++) {
         struct mc_factor_sweeps *b = &s->batch[i / 2][i % 2];
-        b->rotation = take(p, 2 * s->room * size);
+        b->rotation = take(p, 2 * s->capacity * size);
         b->sweep = take(p, s->nsweep * (int64_t)sizeof *b->sweep);
     }
     r->t = take(p, BLOCK * BLOCK * size);

@@ -182,32 +182,8 @@ static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* Adjacent axes of one label as their diagonal, a view: of x (.., n n, ..) each (n + 1)-th element. */
-static mc_node *strided_diagonal(mc_node *x, int i)
-{
-    mc_node *size[MC_MAX_RANK];
-    const int r = x->type.rank;
-    char text[160] = "n = agreed_size(p, q, op='einsum'); y[";
-    for (int a = 0; a < r; a++) {
-        mc_node *one = mc_size_of(x, a);
-        size[a > i ? a - 1 : a] = a == i + 1
-                                      ? mc_call_op(x->graph, "mul", 2, (mc_node *[]){ size[i], one }, NULL)
-                                      : one;
-    }
-    mc_node *in[] = { x, mc_shape_stack(x->graph, r - 1, size) };
-    struct mc_bind bind[] = {
-        { "y", mc_call_op(x->graph, "reshape", 2, in, "ndim=%d", r - 1), NULL },
-        { "p", mc_size_of(x, i), NULL },
-        { "q", mc_size_of(x, i + 1), NULL },
-    };
-    for (int a = 0; a < i; a++) {
-        strcat(text, ":, ");
-    }
-    strcat(text, "0:n * n:n + 1]");
-    return mc_is_error(bind[0].node) ? bind[0].node : mc_expr(x->graph, text, bind, 3);
-}
-
-/* x with axes i and k, i < k, that have one label, as its diagonal: if not adjacent, an axis in front. */
+/* x with axes i and k, i < k, that have one label, as its diagonal: an axis in front, or the last axis
+ * where i and k are the last ones, for that is a view. */
 static void diagonal(struct term *t, int i, int k)
 {
     int64_t order[MC_MAX_RANK];
@@ -221,9 +197,12 @@ static void diagonal(struct term *t, int i, int k)
     }
     const unsigned char l = t->label[i];
     memmove(t->label + k, t->label + k + 1, (size_t)(t->n - k - 1));
-    if (k == i + 1) {
+    if (i == t->n - 2) {
         t->n--;
-        t->x = strided_diagonal(t->x, i);
+        t->x = mc_expr(t->x->graph,
+                       "n = agreed_size(size(x, -2), size(x, -1), op='einsum'); "
+                       "diagonal(x, axis1=-2, axis2=-1)[..., :n]",
+                       (struct mc_bind[]){ { "x", t->x, NULL } }, 1);
         return;
     }
     memmove(t->label + 1, t->label, (size_t)i);
@@ -329,12 +308,14 @@ static double cost_of(const struct sum *s, uint64_t labels)
     return c;
 }
 
-/* x with the axes of three groups of labels, in order; each group after the first as one axis. */
+/* x with the axes of three groups of labels, in order; each group after the first as one axis.  If x must be
+ * copied for it, what is innermost stays so, and the last two axes of the copy are exchanged. */
 static mc_node *grouped(const struct term *t, uint64_t batch, const unsigned char *order, int n,
                         uint64_t second, uint64_t third)
 {
     mc_graph *g = t->x->graph;
-    const uint64_t group[3] = { batch, second, third };
+    const bool turn = t->n && bit(t->label[t->n - 1]) & second;
+    const uint64_t group[3] = { batch, turn ? third : second, turn ? second : third };
     int64_t axes[2 * MC_MAX_RANK];
     mc_node *size[MC_MAX_RANK + 2];
     int rank = 0, nsize = 0;
@@ -366,9 +347,12 @@ static mc_node *grouped(const struct term *t, uint64_t batch, const unsigned cha
         return mc_node_fail(g, MC_ESHAPE, "einsum: a product would have more than %d axes", MC_MAX_RANK);
     }
     mc_node *x = shuffled(t->x, rank, axes);
-    return merges && !mc_is_error(x)
-               ? mc_call_op(g, "reshape", 2, (mc_node *[]){ x, mc_shape_stack(g, nsize, size) }, "ndim=%d",
-                            nsize)
+    x = merges && !mc_is_error(x)
+            ? mc_call_op(g, "reshape", 2, (mc_node *[]){ x, mc_shape_stack(g, nsize, size) }, "ndim=%d",
+                         nsize)
+            : x;
+    return turn && !mc_is_error(x)
+               ? mc_expr(g, "swapaxes(x, -1, -2)", (struct mc_bind[]){ { "x", x, NULL } }, 1)
                : x;
 }
 

@@ -8,6 +8,7 @@ is faster.  Machines differ from day to day: only ratios within one run mean any
 import argparse
 import ctypes
 import fnmatch
+import importlib.util
 import json
 import os
 import pathlib
@@ -60,6 +61,13 @@ PROMISES = [
     *(("recurrent",  f"{cell}{what}",         "*",       "torch",  1.0,   2.0)
       for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
     ("recurrent",   "mgu h256 b32",           "*",       "torch|torch:compile|jax", 2.0, 5.0),
+    ("einsum",      "* least",                "",        "numpy",  1.0,   1.5),
+    ("einsum",      "* geometric mean",       "",        "numpy",  1.0,   1.5),
+    ("einsum",      "* least",                "",        "torch",  1.0,   1.5),
+    ("einsum",      "* geometric mean",       "",        "torch",  1.0,   1.5),
+    *(("linalg",    f"{work}{what}",          f"{way} *", peer,    least, aim) for work in ("cholesky", "solve", "eigh", "svd")
+      for way, least, aim in (("lapack", 0.9, 1.2), ("own", 0.4, 0.8)) for peer in ("numpy", "torch")
+      for what in (" * least", " * geometric mean")),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),
@@ -137,7 +145,16 @@ def rows(command, setting):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+def lapack():
+    """The OpenBLAS that comes with SciPy: in build and version the one that NumPy brings, whose integers have 64 bits."""
+    scipy = importlib.util.find_spec("scipy")
+    found = sorted(pathlib.Path(scipy.origin).parents[1].glob("scipy.libs/libscipy_openblas-*.so")) if scipy else []
+    return f"lapack={found[0]}" if found else ""
+
+
 def contestants(suite, ours, folder, device, only):
+    if suite == "linalg" and "lapack=" not in os.environ.get("MONOCHORD_FLAGS", ""):
+        os.environ["MONOCHORD_FLAGS"] = ",".join(filter(None, [os.environ.get("MONOCHORD_FLAGS"), lapack()]))
     runs = {"ours": [ours, "bench", suite, "--json", *(["--only", only] if only else [])]}
     if suite == "python":
         runs["ours"] = [sys.executable, str(HERE / "python.py"), ours]

@@ -220,7 +220,7 @@ static void check_sizes_of(int nsize, const int64_t (*sizes)[3], const char *sol
 
 /* (matrices, rows, columns); 0 matrices: a single one.  Sizes on both sides of the blocks of 32 and 64. */
 static const int64_t small[][3] = { { 0, 1, 1 }, { 0, 2, 2 }, { 3, 5, 5 }, { 0, 17, 17 }, { 2, 7, 4 }, { 2, 4, 7 }, { 0, 1, 6 },
-                                    { 0, 6, 1 }, { 0, 40, 33 } };
+                                    { 0, 6, 1 }, { 0, 40, 33 }, { 35, 5, 5 }, { 18, 17, 17 } };
 static const int64_t large[][3] = { { 0, 96, 96 }, { 2, 130, 130 }, { 0, 200, 110 }, { 0, 110, 200 } };
 
 TEST(small_matrices_by_definition)
@@ -253,6 +253,41 @@ TEST(every_instruction_set)
         }
     }
     mc_isa_only(NULL);
+}
+
+/* Matrices with equal eigenvalues, without full rank, in several parts, of large and small columns: element
+ * (i, j) of 70, and of 90 by 70. */
+static double zero(int64_t i, int64_t j) { return 0 * (double)(i + j); }
+static double unit(int64_t i, int64_t j) { return i == j; }
+static double rank_one(int64_t i, int64_t j) { return cos((double)i) * cos((double)j); }
+static double parts(int64_t i, int64_t j) { return i / 20 == j / 20 ? sin((double)(i * j)) : 0; }
+static double graded(int64_t i, int64_t j) { return exp2(-(double)(i + j) / 4) * cos((double)(i * j + i)); }
+static double zero_column(int64_t i, int64_t j) { return j == 30 || i == 30 ? 0 : sin((double)(i * j + i)); }
+
+TEST(special_spectra)
+{
+    static double (*const element[])(int64_t, int64_t) = { zero, unit, rank_one, parts, graded, zero_column };
+    static const char *const checked[] = { "eigh",    "orthogonal eigh", "eigvalsh", "svd",
+                                           "whole u", "whole v",         "svdvals" };
+    for (size_t k = 0; k < NELEM(element) * 3 * 2; k++) {
+        const int64_t side = (int64_t)(k / 2 % 3), dims[2] = { side == 1 ? 90 : 70, side == 2 ? 90 : 70 };
+        mc_array *x = mc_array_new(k % 2 ? MC_FLOAT64 : MC_FLOAT32, 2, dims);
+        for (int64_t i = 0; i < dims[0] * dims[1]; i++) {
+            mc_array_set(x, (int64_t[]){ i / dims[1], i % dims[1] },
+                         element[k / 6](i / dims[1], i % dims[1]));
+        }
+        for (size_t i = 0; i < NELEM(identities) * 3; i++) {
+            const struct identity *e = &identities[i / 3];
+            const char *solver = solvers[1 + i % 3];
+            for (size_t c = 0; c < NELEM(checked); c++) {
+                if (strcmp(e->name, checked[c]) == 0 && (!e->square || side == 0)) {
+                    use(solver);
+                    check_identity(e, x, solver);
+                }
+            }
+        }
+        mc_array_unref(&x);
+    }
 }
 
 /* ---- ill-conditioned matrices ---- */
@@ -418,6 +453,39 @@ TEST(singular_and_nan)
     }
     mc_array_unref(&leaf[0].a);
     mc_array_unref(&leaf[1].a);
+}
+
+/* One of a stack that needs care, among others that are computed together with it. */
+TEST(one_of_many)
+{
+    static const struct { const char *formula, *message; } rows[] = {
+        { "solve(x * where(eq(b, 29), a, 1), y)", "solve: matrix 29 is singular: pivot 2 is 0" },
+        { "cholesky(x * where(eq(b, 29), -a, 1))", "cholesky: matrix 29 is not positive definite: pivot 0 is -1" },
+        { "solve(where(eq(b, 7), hole, x), y) - where(eq(b, 7), 0, y)", NULL },
+        { "cholesky(where(eq(b, 7), hole, x)) - where(eq(b, 7), 0, x)", NULL },
+    };
+    static const char set[] =
+        "b = reshape(arange(40), [40, 1, 1]); a = cast([1f64, 1, 0], float64); hole = 0f64 / 0; "
+        "x = alloc(cast(eye(3), float64), [40, 3, 3]); y = cast(b + alloc(1f64, [40, 3, 1]), float64); ";
+    mc_array *one = matrix(1, 0, (double[]){ 1 });
+    struct leaf leaf = { "one", one, 0, false };
+    for (size_t i = 0; i < NELEM(rows) * 3; i++) {
+        char text[500];
+        snprintf(text, sizeof text, "%s%s", set, rows[i / 3].formula);
+        use(solvers[i % 3]);
+        mc_array *z = compiled(1, &leaf, text, "FAST_COMPILE");
+        int64_t at[MC_MAX_RANK] = { 0 };
+        CHECK(rows[i / 3].message ? !z && strstr(mc_last_error(), rows[i / 3].message) : z != NULL,
+              "%s by %s: %s", rows[i / 3].formula, solvers[i % 3], mc_last_error());
+        for (int64_t k = 0; z && k < mc_array_size(z); k++, next_index(z->rank, z->dims, at)) {
+            const bool lower = i / 3 == 2 || at[2] <= at[1];
+            CHECK(at[0] == 7 && lower ? isnan(mc_array_get(z, at)) : mc_array_get(z, at) == 0,
+                  "%s by %s: matrix %d has %g", rows[i / 3].formula, solvers[i % 3], (int)at[0],
+                  mc_array_get(z, at));
+        }
+        mc_array_unref(&z);
+    }
+    mc_array_unref(&one);
 }
 
 TEST(empty_matrices)

@@ -29,6 +29,8 @@ static const struct suite {
     { "norm", bench_layers, "normalisation across channels and over batches" },
     { "softmax", bench_layers, "softmax of rows and of channels" },
     { "recurrent", bench_layers, "recurrent layers of 100 steps, forward and with gradients" },
+    { "einsum", bench_layers, "sums of products by subscripts" },
+    { "linalg", bench_linalg, "cholesky, solve, eigh, svd, by a LAPACK library and without one" },
     { "logreg", bench_logreg, "a step of logistic regression, 600 x 784 x 10" },
     { "lenet", bench_lenet,
       "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },

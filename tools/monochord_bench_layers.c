@@ -1,4 +1,5 @@
-/* monochord_bench_layers.c: layers between convolutions, and recurrent ones: pool, norm, softmax, recurrent.
+/* monochord_bench_layers.c: layers between convolutions, and recurrent ones: pool, norm, softmax, recurrent;
+ * and einsum, whose cases are formulas as theirs are.
  *
  * Invariant: errors are against the same formulas on the same numbers in float64. */
 #include "bench.h"
@@ -114,6 +115,18 @@ static const struct layer_case {
     CELLS(256, 1), CELLS(256, 32), CELLS(256, 128), CELLS(1024, 1), CELLS(1024, 32), CELLS(1024, 128),
     { "recurrent", "mgu h256 b32", "fwd", CELL(256, 32, 2), MGU(256), FORWARD, 2. / 256 },
     { "recurrent", "mgu h256 b32", "fwd+bwd", CELL(256, 32, 2), MGU(256), GRADIENTS, 2. / 256 },
+    { "einsum", "ij,jk->ik 512", "", { { "x", { 512, 512 } }, { "w", { 512, 512 } } }, "y = einsum(x, w, subscripts='ij,jk->ik')", FORWARD, 1 },
+    { "einsum", "bij,bjk->bik 64x64", "", { { "x", { 64, 64, 64 } }, { "w", { 64, 64, 64 } } }, "y = einsum(x, w, subscripts='bij,bjk->bik')", FORWARD, 1 },
+    { "einsum", "ij,kj->ik 256x1024", "", { { "x", { 256, 1024 } }, { "w", { 256, 1024 } } }, "y = einsum(x, w, subscripts='ij,kj->ik')", FORWARD, 1 },
+    { "einsum", "bi,ij,bj->b 256", "", { { "x", { 256, 256 } }, { "w", { 256, 256 } }, { "v", { 256, 256 } } }, "y = einsum(x, w, v, subscripts='bi,ij,bj->b')", FORWARD, 1 },
+    { "einsum", "bqhd,bkhd->bhqk 8x128", "", { { "x", { 8, 128, 8, 64 } }, { "w", { 8, 128, 8, 64 } } }, "y = einsum(x, w, subscripts='bqhd,bkhd->bhqk')", FORWARD, 1 },
+    { "einsum", "bhqk,bkhd->bqhd 8x128", "", { { "x", { 8, 8, 128, 128 } }, { "w", { 8, 128, 8, 64 } } }, "y = einsum(x, w, subscripts='bhqk,bkhd->bqhd')", FORWARD, 1 },
+    { "einsum", "ijk,kl,jm->ilm 32x64", "", { { "x", { 32, 64, 64 } }, { "w", { 64, 16 } }, { "v", { 64, 16 } } }, "y = einsum(x, w, v, subscripts='ijk,kl,jm->ilm')", FORWARD, 1 },
+    { "einsum", "bi,bi->b 4096x128", "", { { "x", { 4096, 128 } }, { "w", { 4096, 128 } } }, "y = einsum(x, w, subscripts='bi,bi->b')", FORWARD, 1 },
+    { "einsum", "i,j->ij 1000", "", { { "x", { 1000 } }, { "w", { 1000 } } }, "y = einsum(x, w, subscripts='i,j->ij')", FORWARD, 1 },
+    { "einsum", "ij->i 2000x1000", "", { { "x", { 2000, 1000 } } }, "y = einsum(x, subscripts='ij->i')", FORWARD, 1 },
+    { "einsum", "ii->i 1000", "", { { "x", { 1000, 1000 } } }, "y = einsum(x, subscripts='ii->i')", FORWARD, 1 },
+    { "einsum", "ii-> 1000", "", { { "x", { 1000, 1000 } } }, "y = einsum(x, subscripts='ii->')", FORWARD, 1 },
 };
 
 static int rank_of(const int64_t dims[4])

@@ -1,5 +1,6 @@
 """shapes.py: what is computed, by ours and by every peer: the products of the suite gemm, the layers of the suites of
-convolutions (as in tools/monochord_bench_conv.c), and those of the suites pool, norm, softmax (tools/monochord_bench_layers.c)."""
+convolutions (as in tools/monochord_bench_conv.c), and those of the suites pool, norm, softmax, einsum
+(tools/monochord_bench_layers.c) and linalg."""
 import numpy
 
 from peer import ONLY, rng
@@ -51,6 +52,27 @@ BETWEEN = {  # case, function, size
         ("rows 8x262144", "softmax", (8, 262144)), ("log rows 128x1000", "logsoftmax", (128, 1000)), ("channels 8x21x64x64", "softmax", (8, 21, 64, 64)),
     ],
 }
+
+# case, subscripts, sizes of operands: as in tools/monochord_bench_layers.c
+EINSUM = [
+    ("ij,jk->ik 512", "ij,jk->ik", [(512, 512), (512, 512)]),
+    ("bij,bjk->bik 64x64", "bij,bjk->bik", [(64, 64, 64), (64, 64, 64)]),
+    ("ij,kj->ik 256x1024", "ij,kj->ik", [(256, 1024), (256, 1024)]),
+    ("bi,ij,bj->b 256", "bi,ij,bj->b", [(256, 256), (256, 256), (256, 256)]),
+    ("bqhd,bkhd->bhqk 8x128", "bqhd,bkhd->bhqk", [(8, 128, 8, 64), (8, 128, 8, 64)]),
+    ("bhqk,bkhd->bqhd 8x128", "bhqk,bkhd->bqhd", [(8, 8, 128, 128), (8, 128, 8, 64)]),
+    ("ijk,kl,jm->ilm 32x64", "ijk,kl,jm->ilm", [(32, 64, 64), (64, 16), (64, 16)]),
+    ("bi,bi->b 4096x128", "bi,bi->b", [(4096, 128), (4096, 128)]),
+    ("i,j->ij 1000", "i,j->ij", [(1000,), (1000,)]),
+    ("ij->i 2000x1000", "ij->i", [(2000, 1000)]),
+    ("ii->i 1000", "ii->i", [(1000, 1000)]),
+    ("ii-> 1000", "ii->", [(1000, 1000)]),
+]
+
+# work, sizes and numbers of matrices (0: one matrix), as in tools/monochord_bench_linalg.c
+LARGE = [(16, 0), (32, 0), (64, 0), (128, 0), (256, 0), (512, 0), (1024, 0), (2048, 0), (16, 1000), (64, 100), (256, 8)]
+SPECTRA = [(16, 0), (32, 0), (64, 0), (128, 0), (256, 0), (512, 0), (16, 1000), (64, 20)]
+LINALG = [("cholesky", LARGE), ("solve", LARGE), ("eigh", SPECTRA), ("svd", SPECTRA)]
 
 
 def products():

@@ -182,7 +182,8 @@ static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* x with axes i and k, i < k, that have one label, as its diagonal: an axis in front. */
+/* x with axes i and k, i < k, that have one label, as its diagonal: an axis in front, or the last axis
+ * where i and k are the last ones, for that is a view. */
 static void diagonal(struct term *t, int i, int k)
 {
     int64_t order[MC_MAX_RANK];
@@ -196,6 +197,14 @@ static void diagonal(struct term *t, int i, int k)
     }
     const unsigned char l = t->label[i];
     memmove(t->label + k, t->label + k + 1, (size_t)(t->n - k - 1));
+    if (i == t->n - 2) {
+        t->n--;
+        t->x = mc_expr(t->x->graph,
+                       "n = agreed_size(size(x, -2), size(x, -1), op='einsum'); "
+                       "diagonal(x, axis1=-2, axis2=-1)[..., :n]",
+                       (struct mc_bind[]){ { "x", t->x, NULL } }, 1);
+        return;
+    }
     memmove(t->label + 1, t->label, (size_t)i);
     t->label[0] = l;
     t->n--;
@@ -290,12 +299,23 @@ static bool prepare(struct sum *s)
 
 /* ---- two operands ---- */
 
-/* x with the axes of three groups of labels, in order; each group after the first as one axis. */
+static double cost_of(const struct sum *s, uint64_t labels)
+{
+    double c = 1;
+    for (int l = 0; l < LABELS; l++) {
+        c *= labels & bit(l) ? s->size[l] : 1;
+    }
+    return c;
+}
+
+/* x with the axes of three groups of labels, in order; each group after the first as one axis.  If x must be
+ * copied for it, what is innermost stays so, and the last two axes of the copy are exchanged. */
 static mc_node *grouped(const struct term *t, uint64_t batch, const unsigned char *order, int n,
                         uint64_t second, uint64_t third)
 {
     mc_graph *g = t->x->graph;
-    const uint64_t group[3] = { batch, second, third };
+    const bool turn = t->n && bit(t->label[t->n - 1]) & second;
+    const uint64_t group[3] = { batch, turn ? third : second, turn ? second : third };
     int64_t axes[2 * MC_MAX_RANK];
     mc_node *size[MC_MAX_RANK + 2];
     int rank = 0, nsize = 0;
@@ -327,9 +347,12 @@ static mc_node *grouped(const struct term *t, uint64_t batch, const unsigned cha
         return mc_node_fail(g, MC_ESHAPE, "einsum: a product would have more than %d axes", MC_MAX_RANK);
     }
     mc_node *x = shuffled(t->x, rank, axes);
-    return merges && !mc_is_error(x)
-               ? mc_call_op(g, "reshape", 2, (mc_node *[]){ x, mc_shape_stack(g, nsize, size) }, "ndim=%d",
-                            nsize)
+    x = merges && !mc_is_error(x)
+            ? mc_call_op(g, "reshape", 2, (mc_node *[]){ x, mc_shape_stack(g, nsize, size) }, "ndim=%d",
+                         nsize)
+            : x;
+    return turn && !mc_is_error(x)
+               ? mc_expr(g, "swapaxes(x, -1, -2)", (struct mc_bind[]){ { "x", x, NULL } }, 1)
                : x;
 }
 
@@ -344,9 +367,25 @@ static mc_node *spread(const struct term *t, const unsigned char *order, int n)
     return shuffled(t->x, n, axes);
 }
 
-/* The product of a and b, summed over the labels that are not in `keep`. */
-static struct term multiply(struct sum *s, const struct term *a, const struct term *b, uint64_t keep)
+/* Of the last product: is the last axis of the result one of a alone?  Then b comes first. */
+static bool ends_in(const struct sum *s, const struct term *a, const struct term *b)
 {
+    for (int i = s->out.n - 1; i >= 0; i--) {
+        const bool in_a = place(a, s->out.label[i]) < a->n, in_b = place(b, s->out.label[i]) < b->n;
+        if (in_a || in_b) {
+            return !in_b;
+        }
+    }
+    return false;
+}
+
+/* The product of two terms, summed over labels not in `keep`; the larger one first, unless it is the last. */
+static struct term multiply(struct sum *s, const struct term *first, const struct term *second, uint64_t keep)
+{
+    const uint64_t l1 = labels_of(first), l2 = labels_of(second);
+    const bool turn = keep == labels_of(&s->out) ? ends_in(s, first, second)
+                                                 : cost_of(s, l1 & ~l2) < cost_of(s, l2 & ~l1);
+    const struct term *a = turn ? second : first, *b = turn ? first : second;
     const uint64_t la = labels_of(a), lb = labels_of(b), batch = la & lb & keep, summed = la & lb & ~keep;
     struct term y = { .n = 0 };
     unsigned char all[4 * MC_MAX_RANK];
@@ -398,15 +437,6 @@ static struct term multiply(struct sum *s, const struct term *a, const struct te
 
 /* ---- the order ---- */
 
-static double cost_of(const struct sum *s, uint64_t labels)
-{
-    double c = 1;
-    for (int l = 0; l < LABELS; l++) {
-        c *= labels & bit(l) ? s->size[l] : 1;
-    }
-    return c;
-}
-
 /* Labels of the product of a set of operands: those that the result or another operand has. */
 static uint64_t left_of(const struct sum *s, unsigned set)
 {
@@ -417,8 +447,28 @@ static uint64_t left_of(const struct sum *s, unsigned set)
     return in & out;
 }
 
-/* The best way to split each set of operands in two, by the number of products of numbers; sets ascend, so
- * that the parts of a set were seen before it. */
+/* The elements of a set that is one operand whose summed labels are neither its first nor its last ones, but
+ * for those of a batch: it is copied.  Else 0. */
+static double copied(const struct sum *s, unsigned set, uint64_t summed, uint64_t batch)
+{
+    int i = 0, n = 0, own = 0, from = -1, to = -1;
+    while (!(set >> i & 1)) {
+        i++;
+    }
+    for (int k = 0; set >> i == 1 && k < s->term[i].n; k++) {
+        const uint64_t l = bit(s->term[i].label[k]);
+        if (l & summed) {
+            from = n++ ? from : own;
+            to = own;
+        }
+        own += !(l & batch);
+    }
+    const bool view = n == 0 || (to - from + 1 == n && (from == 0 || to == own - 1));
+    return view ? 0 : cost_of(s, labels_of(&s->term[i]));
+}
+
+/* The best way to split each set of operands in two, by the number of products of numbers and of copies; sets
+ * ascend, so that the parts of a set were seen before it. */
 static bool plan(struct sum *s, unsigned *split)
 {
     const unsigned sets = 1u << s->n;
@@ -431,7 +481,10 @@ static bool plan(struct sum *s, unsigned *split)
             if (part < rest) {
                 continue;
             }
-            const double c = cost[part] + cost[rest] + cost_of(s, s->has[part] | s->has[rest]);
+            const uint64_t both = s->has[part] & s->has[rest], batch = both & s->has[set],
+                           summed = both & ~batch;
+            const double c = cost[part] + cost[rest] + cost_of(s, s->has[part] | s->has[rest]) +
+                             copied(s, part, summed, batch) + copied(s, rest, summed, batch);
             if (!split[set] || c < cost[set]) {
                 split[set] = part;
                 cost[set] = c;

@@ -29,6 +29,9 @@ mc_status mc_factor_compare(const struct mc_factor *f, const struct mc_plan *pla
  * pieces of `bytes`.  inner: how many threads `one` may use itself. */
 struct mc_factor_stack {
     const struct mc_factor *f;
+    /* Takes `group` matrices at once, if not NULL.  0: `one` must take them. */
+    int (*some)(const int64_t *g, const void *const *in, void *const *out, void *work);
+    int64_t group;
     int64_t (*one)(const struct mc_factor *f, const void *const *in, void *const *out, char *work,
                    int threads, void *arg);
     void *arg;
@@ -38,6 +41,37 @@ struct mc_factor_stack {
 };
 mc_status mc_factor_stack_run(const struct mc_factor_stack *s, void *const *operand, char *workspace,
                               int threads);
+
+/* ---- cpu/reduce.h, sweeps.h: eigenvalues and singular values; pointers are to elements of the dtype ---- */
+/* rows of a task, steps of a panel, sweeps of a batch */
+enum { SPECTRA_CHUNK = 64, SPECTRA_PANEL = 32, SPECTRA_SWEEPS = 32 };
+/* Rotations of the vectors `row` and `row + step`, then of that and the next one, ... */
+struct mc_factor_sweep {
+    int64_t row, step, from, count;
+};
+struct mc_factor_sweeps {
+    void *rotation;             /* cosine and sine of each */
+    struct mc_factor_sweep *sweep;
+    int64_t n, used;            /* sweeps, rotations */
+};
+/* Vectors that are rotated.  strips 0: none are wanted. */
+struct mc_factor_side {
+    int64_t rows, strips, ldq, ldrow, ldo;
+    void *q, *strip, *row, *out; /* (rows, n); the same in strips; (n, rows), sorted; the result, */
+    bool in_rows;               /* in rows or columns */
+};
+struct mc_factor_spectrum {
+    bool svd, wide;             /* wide: the result on the right is u */
+    int64_t m, n, lda, ldq;     /* m >= n; of vq */
+    void *a, *d, *e, *tq, *tp, *vq, *vp, *x, *y, *row[2], *sums, *values, *panels;
+    double most, by;            /* of the diagonals; factor of all elements */
+    struct mc_factor_sweeps batch[2][2];
+    struct mc_factor_side side[2];
+    int64_t *order;
+    bool *flip;
+    int now, turns, slots, threads;
+    int64_t capacity, nsweep, at, bad;
+};
 
 /* ---- cpu/level_*.c ---- */
 /* The functions of one instruction set; [0] is float32, [1] is float64. */
@@ -53,6 +87,13 @@ struct mc_factor_level {
     /* negates x (n, with a stride) and y (adjacent) if x counts as negative (points_down in
      * op/matrix/dense.h) */
     void (*point_up[2])(void *x, int64_t stride, int64_t n, void *y, int64_t ny);
+    int width[2];               /* elements of a vector */
+    int (*lanes[2][FACTOR_NKIND])(const int64_t *g, const void *const *in, void *const *out, void *work);
+    void (*block_t[2])(void *l, const void *vv, const void *factor, int64_t b);
+    int (*read[2])(struct mc_factor_spectrum *s, const void *x); /* 0: some elements are not finite */
+    void (*reduce[2])(struct mc_factor_spectrum *s);
+    void (*iterate[2])(struct mc_factor_spectrum *s);
+    void (*finish[2])(struct mc_factor_spectrum *s);
 };
 extern const struct mc_factor_level *const mc_factor_avx512, *const mc_factor_avx2, *const mc_factor_generic;
 const struct mc_factor_level *mc_factor_level(void);    /* the widest that runs */

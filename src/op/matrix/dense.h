@@ -6,9 +6,17 @@ TARGET static R NAME(root)(R x) { return (R)sqrt((double)x); }
 TARGET static void NAME(transposed)(R *y, int64_t ldy, const R *x, int64_t ldx, int64_t m, int64_t n)
 {
     for (int64_t i = 0; i < m; i += 8) {
-        for (int64_t j = 0; j < n; j++) {
-            for (int64_t k = i; k < i + 8 && k < m; k++) {
-                y[j * ldy + k] = x[k * ldx + j];
+        const int64_t rows = m - i < 8 ? m - i : 8;
+        const R *from = x + i * ldx;
+        for (int64_t j = 0; j < n && rows == 8; j++) {
+            R *to = y + j * ldy + i;
+            for (int k = 0; k < 8; k++) {
+                to[k] = from[k * ldx + j];
+            }
+        }
+        for (int64_t j = 0; j < n && rows < 8; j++) {
+            for (int64_t k = 0; k < rows; k++) {
+                y[j * ldy + i + k] = from[k * ldx + j];
             }
         }
     }

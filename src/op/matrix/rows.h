@@ -30,6 +30,16 @@ TARGET static void NAME(add_rows)(R *y, const R *a, const R *x, int64_t ldx, int
     }
 }
 
+/* Four rows y, with the pitch ld, lose m[j][0] x[j], ..., m[j][3] x[j], of the rows j < count; x is m. */
+TARGET static void NAME(lose_rows)(R *y, const R *m, int64_t ld, int64_t count, int64_t n)
+{
+    for (int64_t j = 0; j < count; j++, m += ld) {
+        for (int r = 0; r < 4; r++) {
+            NAME(add_row)(y + r * ld, -m[r], m, n);
+        }
+    }
+}
+
 /* y += a x + b z */
 TARGET static void NAME(add_two)(R *y, R a, const R *x, R b, const R *z, int64_t n)
 {

@@ -338,15 +338,22 @@ static const char *missing(const struct mc_problem *p)
                : NULL;
 }
 
-/* A library that is known to be fast is preferred for large matrices; another one only if it was timed. */
+/* As OpenBLAS was measured on a Zen 5 by one thread.  A library that is not known is used only if it was
+ * timed. */
 static double estimate(const struct mc_problem *p)
 {
     const struct mc_factor *f = factoring(p);
-    const double each = mc_factor_flops(f) / (double)MC_MAX(f->batch, (int64_t)1);
-    const bool known = each > 2e6 && p->options.mode == PLAN_ESTIMATE &&
-                       (find("openblas_get_config") || find("MKL_Get_Version"));
-    return known ? 1e-5 + mc_factor_flops(f) * (f->kind >= FACTOR_EIGH ? 4e-11 : 1.2e-11)
-                 : 1 + mc_factor_flops(f) * 1e-9;
+    const bool f64 = f->dtype == MC_FLOAT64, qr_ = f->kind == FACTOR_QR || f->kind == FACTOR_R;
+    const double square = (double)f->g[0] * (double)f->g[0] * (double)f->batch, flops = mc_factor_flops(f),
+                 each = flops / (double)MC_MAX(f->batch, (int64_t)1);
+    if (each < 2e6 || p->options.mode != PLAN_ESTIMATE ||
+        !(find("openblas_get_config") || find("MKL_Get_Version"))) {
+        return 1 + flops * 1e-9;
+    }
+    return f->kind >= FACTOR_EIGH
+               ? 1e-5 + (f->kind >= FACTOR_SVD ? 6.2e-8 : 4.5e-8) * square + flops * (f64 ? 1.3e-11 : 8e-12)
+           : qr_ ? 1e-5 + flops * (f64 ? 2.7e-11 : 1.8e-11)
+                 : 1e-5 + 2e-9 * square + flops * (f64 ? 2.1e-11 : 1.2e-11);
 }
 
 /* Asks the routine for the size of its workspace. */

@@ -15,12 +15,18 @@
 #define NAME(x) x##_f32
 #include "heavy/factor/cpu/rows.h"
 #include "op/matrix/all.h"
+#include "heavy/factor/cpu/lanes.h"
+#include "heavy/factor/cpu/reduce.h"
+#include "heavy/factor/cpu/sweeps.h"
 #undef R
 #undef NAME
 #define R double
 #define NAME(x) x##_f64
 #include "heavy/factor/cpu/rows.h"
 #include "op/matrix/all.h"
+#include "heavy/factor/cpu/lanes.h"
+#include "heavy/factor/cpu/reduce.h"
+#include "heavy/factor/cpu/sweeps.h"
 
 #define FOR_ANY(S)                                                                                       \
     static int64_t any_cholesky_##S(void *a, int64_t lda, int64_t n)                                     \
@@ -56,5 +62,11 @@ static const struct mc_factor_level table = {
     .run = { TABLE(f32), TABLE(f64) }, .cholesky = BOTH(cholesky), .triangular = BOTH(triangular),
         .lu = BOTH(lu),
     .qr = BOTH(qr), .transposed = BOTH(transposed), .point_up = BOTH(point_up),
+    .width = { WIDTH_f32, WIDTH_f64 },
+    .lanes = { [0][FACTOR_CHOLESKY] = cholesky_lanes_f32, [1][FACTOR_CHOLESKY] = cholesky_lanes_f64,
+               [0][FACTOR_SOLVE] = solve_lanes_f32, [1][FACTOR_SOLVE] = solve_lanes_f64 },
+    .block_t = { block_t_f32, block_t_f64 },
+    .read = { read_matrix_f32, read_matrix_f64 }, .reduce = { reduce_all_f32, reduce_all_f64 },
+    .iterate = { iterate_sweeps_f32, iterate_sweeps_f64 }, .finish = { finish_all_f32, finish_all_f64 },
 };
 const struct mc_factor_level *const LEVEL_TABLE = &table;

@@ -65,6 +65,47 @@ TARGET static void NAME(add_rows)(R *y, const R *a, const R *x, int64_t ldx, int
     }
 }
 
+/* Of n elements, at most two vectors. */
+FORCE_INLINE void NAME(lose_two)(R *y, const R *m, int64_t ld, int64_t count, int64_t at, int first,
+                                 int second)
+{
+    NAME(v) s[4][2];
+    const int64_t next = at + WIDE_STEP;
+    for (int r = 0; r < 4; r++) {
+        s[r][0] = NAME(load_n)(y + r * ld + at, first);
+        s[r][1] = second ? NAME(load_n)(y + r * ld + next, second) : s[r][0];
+    }
+    for (int64_t j = 0; j < count; j++) {
+        const R *row = m + j * ld;
+        const NAME(v) x0 = NAME(load_n)(row + at, first), x1 = second ? NAME(load_n)(row + next, second) : x0;
+        for (int r = 0; r < 4; r++) {
+            const NAME(v) by = NAME(splat)(-row[r]);
+            s[r][0] = NAME(madd)(by, x0, s[r][0]);
+            s[r][1] = NAME(madd)(by, x1, s[r][1]);
+        }
+    }
+    for (int r = 0; r < 4; r++) {
+        NAME(store_n)(y + r * ld + at, s[r][0], first);
+        if (second) {
+            NAME(store_n)(y + r * ld + next, s[r][1], second);
+        }
+    }
+}
+
+TARGET static void NAME(lose_rows)(R *y, const R *m, int64_t ld, int64_t count, int64_t n)
+{
+    const int wide = NAME(WIDTH);
+    int64_t i = 0;
+    for (; i + 2 * wide <= n; i += 2 * wide) {
+        NAME(lose_two)(y, m, ld, count, i, wide, wide);
+    }
+    if (n - i > wide) {
+        NAME(lose_two)(y, m, ld, count, i, wide, (int)(n - i) - wide);
+    } else if (n > i) {
+        NAME(lose_two)(y, m, ld, count, i, (int)(n - i), 0);
+    }
+}
+
 TARGET static void NAME(add_two)(R *y, R a, const R *x, R b, const R *z, int64_t n)
 {
     const NAME(v) va = NAME(splat)(a), vb = NAME(splat)(b);

@@ -111,7 +111,7 @@ enum mc_reduction {
 enum mc_solvers { SOLVERS_NONE, SOLVERS_GEMM, SOLVERS_CONV, SOLVERS_POOL, SOLVERS_NORM };
 /* What an op with OP_LINES computes of each line. */
 enum mc_line {
-    LINE_OTHER, LINE_SUMS, LINE_PRODUCTS, LINE_SORTED,
+    LINE_OTHER, LINE_SUMS, LINE_PRODUCTS, LINE_MOST, LINE_LEAST, LINE_SORTED,
     LINE_ORDER             /* the positions that sort it */
 };
 /* Ops that determine sizes, views and dtypes.  Passes must know what such a node means; other ops are

@@ -340,9 +340,9 @@ const struct mc_op mc_ops_running[] = {
       .doc = MANUAL("y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from the end of the axis") },
     { .name = "cumprod", RUNNING, .line = LINE_PRODUCTS, .build = build_cumprod, .grad = cumprod_grad,
       .doc = MANUAL("cumulative product along an axis; with axis=None of flattened x") },
-    { .name = "cummax", RUNNING, .build = build_cummax, .grad = extreme_grad,
+    { .name = "cummax", RUNNING, .line = LINE_MOST, .build = build_cummax, .grad = extreme_grad,
       .doc = MANUAL("the largest of the first elements along an axis, from a NaN on NaN; None flattens") },
-    { .name = "cummin", RUNNING, .build = build_cummin, .grad = extreme_grad,
+    { .name = "cummin", RUNNING, .line = LINE_LEAST, .build = build_cummin, .grad = extreme_grad,
       .doc = MANUAL("the smallest of the first elements along an axis, from a NaN on NaN; None flattens") },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

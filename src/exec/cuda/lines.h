@@ -1,0 +1,33 @@
+/* lines.h: ops on lines along an axis on a GPU.  lines.c has the table of what computes them. */
+#ifndef MC_EXEC_CUDA_LINES_H
+#define MC_EXEC_CUDA_LINES_H
+
+#include "exec/cuda/cuda.h"
+#include "exec/cuda/lines_args.h"
+
+struct mc_lines_step {
+    struct mc_function *f;
+    struct mc_shape_plan *p;
+    int step, kind;             /* kind: from the table */
+    int x, y;                   /* value ids */
+    mc_dtype from, to;          /* of x and y */
+    struct mc_lines_args l;     /* no line and no element is missing */
+};
+typedef mc_status mc_lines_make(const struct mc_lines_step *s, struct mc_exec **made);
+extern const struct mc_cuda_text mc_lines_text;
+
+/* running.c: the kinds are sums, products, the largest and the smallest so far */
+enum { RUN_SUM, RUN_PRODUCT, RUN_MOST, RUN_LEAST };
+mc_lines_make mc_running_make;
+/* order.c */
+enum { ORDER_VALUES, ORDER_POSITIONS };
+mc_lines_make mc_order_make;
+
+/* Room for a step's kernels at one shape. */
+static inline void mc_lines_room(const struct mc_lines_step *s, size_t bytes)
+{
+    struct mc_step_plan *sp = &s->p->step[s->step];
+    sp->workspace = MC_MAX(sp->workspace, bytes);
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* t_gpu_lines.c: ops on lines on a GPU beside the processor: results so far, sorting, at lengths where their
+ * kernels differ.
+ *
+ * Invariant: each is called until it is replayed. */
+#include "agree.h"
+#include "cuda_test.h"
+#include "sample.h"
+
+#include <string.h>
+
+/* The formulas at x of those sizes and dtype, on the GPU and on the CPU; `few` different values: many are
+ * equal. */
+static void beside_the_processor(mc_dtype d, int rank, const int64_t *dims, int few, int n, const char *const *formulas,
+                                 double scale)
+{
+    struct agree a = { .scale = scale };
+    mc_array *x = sample(d, rank, dims, -1, 1);
+    for (int64_t i = 0; few && x && i < mc_array_size(x); i++) {
+        static const double some[] = { -2, -0.0, 0, 1, 2.5, -1, 3, -3 };
+        char *at = x->data + i * (int64_t)mc_dtypes[d].size;
+        const double v = mc_load_f64(d, at) * 1000;
+        const int k = (int)((int64_t)(v < 0 ? -v : v) % few);
+        mc_store_f64(d, at, mc_is_float(d) && k == 6 ? (double)NAN : some[k]);
+    }
+    agree_input(&a, "x", x, 0);
+    for (int i = 0; i < n; i++) {
+        CHECK(!mc_is_error(agree_output(&a, formulas[i])), "%s: %s", formulas[i], mc_error(a.g));
+    }
+    const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+    CHECK(!wrong, "%s of rank %d, %lld x %lld, %d values: %s", mc_dtype_name(d), rank, (long long)dims[0],
+          (long long)(rank > 1 ? dims[1] : 1), few, wrong ? wrong : "");
+    agree_free(&a);
+}
+
+/* One warp, one block, several tiles, several chunks; lines in the order of memory and across it. */
+TEST(gpu_results_so_far)
+{
+    static const int64_t shapes[][2] = { { 1, 1 },    { 3, 31 },     { 2, 257 },  { 5, 2049 },
+                                         { 1, 9000 }, { 2, 70001 },  { 700, 40 }, { 130, 64 },
+                                         { 9000, 3 }, { 3000, 100 }, { 0, 4 } };
+    static const char *const formulas[] = { "cumsum(x, axis=1)", "cumsum(x, axis=0)",   "cummax(x, axis=1)",
+                                            "cummin(x, axis=0)", "cumsum(x[::-1, ::2], axis=1)",
+                                            "cummax(x.T, axis=0)", "cumprod(1 + x / 4096, axis=1)" };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_INT32 };
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (size_t k = 0; k < NELEM(dtypes); k++) {
+            beside_the_processor(dtypes[k], 2, shapes[i], 0, k < 2 ? 7 : 6, formulas, 4096);
+        }
+        beside_the_processor(MC_FLOAT32, 2, shapes[i], 8, 4, formulas, 4096);
+    }
+    mc_flag_set("cuda.host", "True");
+}
+
+/* Lines of one tile, lines of several, and both across memory; each dtype with lines of one tile. */
+TEST(gpu_sorts)
+{
+    static const struct { mc_dtype dtype; int64_t dims[2]; } cases[] = {
+        { MC_FLOAT32, { 70, 5 } },   { MC_FLOAT32, { 2, 1000 } }, { MC_FLOAT32, { 3, 5000 } },
+        { MC_FLOAT32, { 4500, 2 } }, { MC_FLOAT32, { 4, 0 } },    { MC_FLOAT64, { 3, 100 } },
+        { MC_FLOAT64, { 2, 5000 } }, { MC_FLOAT16, { 3, 100 } },  { MC_BFLOAT16, { 3, 100 } },
+        { MC_INT8, { 3, 100 } },     { MC_INT16, { 1, 5000 } },   { MC_UINT64, { 3, 100 } },
+        { MC_INT32, { 3, 100 } },
+    };
+    static const char *const formulas[] = { "sort(x)", "argsort(x)", "sort(x[::-1, ::2], axis=0)",
+                                            "argsort(x.T, axis=0)" };
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        beside_the_processor(cases[i].dtype, 2, cases[i].dims, 0, 4, formulas, 0);
+        if (mc_is_float(cases[i].dtype)) {
+            beside_the_processor(cases[i].dtype, 2, cases[i].dims, 8, 4, formulas, 0);
+        }
+    }
+    mc_flag_set("cuda.host", "True");
+}

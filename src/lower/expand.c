@@ -1,6 +1,7 @@
 /* expand.c: the last changes of the graph before it is grouped into kernels.
  *
- *   formula ops    softmax(x) becomes its formula
+ *   formula ops    softmax(x) becomes its formula; the first elements of an order stay if the CPU is to choose
+ *                  them without sorting all
  *   random draws   become words of Philox at positions (draw.c) if kernels are to compute them. The reference
  *                  makes a block of numbers at once, which is faster on one thread
  *   no-ops         consider_constant, grad_clip, ... are dropped: only gradients read them
@@ -10,7 +11,7 @@
  *   new axes       are added to leaves rather than to expressions of them, so that a kernel that reads
  *                  0.9 * b can compute it
  *
- * leaves: no OP_EXPANDS node, every reduction with keepdims=True. */
+ * leaves: no OP_EXPANDS node but those, every reduction with keepdims=True. */
 #include "lower/lower.h"
 
 static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
@@ -241,11 +242,16 @@ mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out,
     return s;
 }
 
-static mc_node *expand_formula(mc_node *n, mc_node **in, const void *arg)
+static bool expands(const mc_node *n, bool draws)
 {
-    (void)arg;
-    return n->op->flags & OP_EXPANDS ? mc_formula_expand(n->graph, n->op, n->nin, in, n->attr)
-                                     : mc_apply(n->graph, n->op, n->nin, in, n->attr);
+    const bool chosen = n->op->line == LINE_FIRST || n->op->line == LINE_LAST;
+    return n->op->flags & OP_EXPANDS && (draws || !chosen);
+}
+
+static mc_node *expand_formula(mc_node *n, mc_node **in, const void *draws)
+{
+    return expands(n, *(const bool *)draws) ? mc_formula_expand(n->graph, n->op, n->nin, in, n->attr)
+                                            : mc_apply(n->graph, n->op, n->nin, in, n->attr);
 }
 
 static mc_node *expand_draw(mc_node *n, mc_node **in, const void *arg)
@@ -260,12 +266,12 @@ mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)
         TRY(mc_lower_sweep(g, n, out, expand_draw, NULL));
     }
     for (bool more = true; more;) { /* a formula may contain formula ops */
-        TRY(mc_lower_sweep(g, n, out, expand_formula, NULL));
+        TRY(mc_lower_sweep(g, n, out, expand_formula, &draws));
         size_t count = 0;
         mc_node **list = mc_graph_reach(n, out, &count);
         more = false;
         for (size_t i = 0; list && i < count; i++) {
-            more |= (list[i]->op->flags & OP_EXPANDS) != 0;
+            more |= expands(list[i], draws);
         }
         mc_free(list);
     }

@@ -9,7 +9,7 @@ enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16
 enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, COMPARE_EXCHANGE, WRITE_SORTED, KERNELS };
 static const char *const names[KERNELS] = { "totals",     "running", "keys", "near_sort",
                                             "near_merge", "compare_exchange", "write_sorted" };
-static const struct row { bool known, orders, product, positions; } rows[] = {
+static const struct row { bool known, orders, product, positions; } rows[LINE_KINDS] = {
     /*                  known  orders  product  positions */
     [LINE_OTHER]    = { false, false,  false,   false },
     [LINE_SUMS]     = { true,  false,  false,   false },

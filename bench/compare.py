@@ -60,6 +60,10 @@ PROMISES = [
     *(("recurrent",  f"{cell}{what}",         "*",       "torch",  1.0,   2.0)
       for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
     ("recurrent",   "mgu h256 b32",           "*",       "torch|torch:compile|jax", 2.0, 5.0),
+    *(("tables",    f"{op} * least",          "*",       peer,     1.0,   2.0)
+      for op in ("sort", "argsort", "topk", "searchsorted", "bincount", "cumsum") for peer in ("numpy", "torch")),
+    *(("random",    f"{op} * least",          "*",       peer,     1.0,   3.0)
+      for op in ("uniform", "normal", "poisson", "choice") for peer in ("numpy", "torch")),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),

@@ -14,7 +14,8 @@ static void beside_the_processor(mc_dtype d, int rank, const int64_t *dims, int 
                                  double scale)
 {
     struct agree a = { .scale = scale };
-    mc_array *x = sample(d, rank, dims, -1, 1);
+    mc_array *strided = sample(d, rank, dims, -1, 1),
+             *x = few ? mc_array_copy(strided) : mc_array_ref(strided);
     for (int64_t i = 0; few && x && i < mc_array_size(x); i++) {
         static const double some[] = { -2, -0.0, 0, 1, 2.5, -1, 3, -3 };
         char *at = x->data + i * (int64_t)mc_dtypes[d].size;
@@ -22,6 +23,7 @@ static void beside_the_processor(mc_dtype d, int rank, const int64_t *dims, int 
         const int k = (int)((int64_t)(v < 0 ? -v : v) % few);
         mc_store_f64(d, at, mc_is_float(d) && k == 6 ? (double)NAN : some[k]);
     }
+    mc_array_unref(&strided);
     agree_input(&a, "x", x, 0);
     for (int i = 0; i < n; i++) {
         CHECK(!mc_is_error(agree_output(&a, formulas[i])), "%s: %s", formulas[i], mc_error(a.g));
@@ -71,6 +73,30 @@ TEST(gpu_sorts)
         beside_the_processor(cases[i].dtype, 2, cases[i].dims, 0, 4, formulas, 0);
         if (mc_is_float(cases[i].dtype)) {
             beside_the_processor(cases[i].dtype, 2, cases[i].dims, 8, 4, formulas, 0);
+        }
+    }
+    mc_flag_set("cuda.host", "True");
+}
+
+/* The first of lines of one tile, of lines from which they are selected, and more than are selected; ties,
+ * NaN. */
+TEST(gpu_first_of_an_order)
+{
+    static const struct { mc_dtype dtype; int64_t dims[2]; } cases[] = {
+        { MC_FLOAT32, { 5, 300 } },   { MC_FLOAT32, { 2, 9000 } }, 
+        { MC_FLOAT16, { 3, 6000 } },  { MC_INT32, { 2, 6000 } },   { MC_FLOAT64, { 2, 5000 } },
+        { MC_FLOAT32, { 1, 30000 } },
+    };
+    static const char *const formulas[] = { "argtopk(x, 7)", "topk(x, -5, axis=-1)", "argtopk(x, 1)",
+                                            "topk(x.T, 2, axis=0)", "argtopk(x, -200)", "argtopk(x, 2500)" };
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        const int64_t count = cases[i].dims[1];
+        const int n = count >= 2500 ? 6 : count >= 200 ? 5 : 0;
+        beside_the_processor(cases[i].dtype, 2, cases[i].dims, 0, n, formulas, 0);
+        if (mc_is_float(cases[i].dtype)) {
+            beside_the_processor(cases[i].dtype, 2, cases[i].dims, 8, n, formulas, 0);
         }
     }
     mc_flag_set("cuda.host", "True");

@@ -67,6 +67,7 @@ bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwis
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
 bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets */
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax */
+bool bench_tables(const char *suite);  /* monochord_bench_tables.c: tables, random */
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_export(const char *suite);  /* monochord_bench_export.c */

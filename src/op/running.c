@@ -1,10 +1,10 @@
 /* running.c: cumulative sums and products along one axis.
  *
  * Invariant: the axis of a node is non-negative and never None; flattening is a separate node. */
-#include "op/op.h"
+#include "op/lines.h"
 #include <math.h>
 
-enum { CHUNK = 256 }; /* elements converted and added at a time */
+enum { CHUNK = MC_SUM_BLOCK }; /* elements converted and added at a time */
 
 union acc { double f64; float f32; int64_t i64; uint64_t u64; };
 typedef void run(union acc *a, void *px, int n); /* in place */
@@ -120,6 +120,18 @@ static void begin(const struct running *r, void *a)
     }
 }
 
+/* Sums of floats of one chunk, each from zero, after what precedes the chunk: blocks can be computed side by
+ * side. */
+static void sum_block(union acc *before, double *x, int n)
+{
+    union acc a = { .f64 = 0 };
+    sum_f64(&a, x, n);
+    for (int i = 0; i < n; i++) {
+        x[i] = before->f64 + x[i];
+    }
+    before->f64 = before->f64 + a.f64;
+}
+
 /* One line along the axis. */
 static void along(const struct running *r, const char *x, char *y)
 {
@@ -131,7 +143,11 @@ static void along(const struct running *r, const char *x, char *y)
     for (int64_t at = 0; at < r->x->dims[r->axis]; at += CHUNK) {
         int m = (int)MC_MIN(r->x->dims[r->axis] - at, CHUNK);
         mc_convert(r->row->read, chunk, size, r->x->dtype, x + at * sx, sx, m);
-        r->row->run[r->way](&a, chunk, m);
+        if (r->way == SUM && r->row->read == MC_FLOAT64) {
+            sum_block(&a, (double *)(void *)chunk, m);
+        } else {
+            r->row->run[r->way](&a, chunk, m);
+        }
         mc_convert(r->y->dtype, y + at * sy, sy, r->row->read, chunk, size, m);
     }
 }

@@ -116,7 +116,8 @@ mc_status mc_cuda_fn_images(struct mc_function *f, const char *archs, struct mc_
 /* capture.c: captures all steps, each waiting only for those that it depends on */
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */
-extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text, mc_index_step_text;
+extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
+    mc_first_text, mc_index_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
 /* allocates the error words before the first call */

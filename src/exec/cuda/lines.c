@@ -5,8 +5,29 @@ static const char text[] = {
 #include "exec/cuda/lines_text.h"
     , 0 };
 const struct mc_cuda_text mc_lines_text = { "exec/cuda/lines.cu", text };
+static const char keys[] = {
+#include "exec/cuda/keys_text.h"
+    , 0 };
+const struct mc_cuda_text mc_keys_text = { "exec/cuda/keys.cu", keys, &mc_lines_text };
 
-static const struct row { mc_lines_make *make; int kind; } rows[] = {
+void mc_keys_define(struct mc_str *defines, mc_dtype d, bool falling)
+{
+    static const char *const bits[] = {
+        [1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned", [8] = "u64"
+    };
+    static const char *const infinity[MC_NDTYPE] = { [MC_FLOAT16]  = "0x7c00",
+                                                     [MC_BFLOAT16] = "0x7f80",
+                                                     [MC_FLOAT32]  = "0x7f800000",
+                                                     [MC_FLOAT64]  = "0x7ff0000000000000ull" };
+    mc_cuda_types(defines, d, false);
+    mc_str_addf(defines, "#define U %s\n#define INFINITE %s\n#define SIGNED %d\n#define FLIP %d\n",
+                bits[mc_dtypes[d].size], mc_is_float(d) ? infinity[d] : "0", mc_dtypes[d].kind == KIND_INT,
+                falling);
+}
+
+/* ---- the table ---- */
+
+static const struct row { mc_lines_make *make; int kind; } rows[LINE_KINDS] = {
     [LINE_OTHER]    = { NULL },
     [LINE_SUMS]     = { mc_running_make, RUN_SUM },
     [LINE_PRODUCTS] = { mc_running_make, RUN_PRODUCT },
@@ -14,12 +35,14 @@ static const struct row { mc_lines_make *make; int kind; } rows[] = {
     [LINE_LEAST]    = { mc_running_make, RUN_LEAST },
     [LINE_SORTED]   = { mc_order_make,   ORDER_VALUES },
     [LINE_ORDER]    = { mc_order_make,   ORDER_POSITIONS },
+    [LINE_FIRST]    = { mc_order_make,   ORDER_FIRST },
+    [LINE_LAST]     = { mc_order_make,   ORDER_LAST },
 };
 
 static const struct row *row_of(const struct mc_step *st)
 {
     const size_t line = st->kind == STEP_HOST && st->nnode == 1 ? (size_t)st->node[0]->op->line : LINE_OTHER;
-    return line < NELEM(rows) && rows[line].make ? &rows[line] : NULL;
+    return rows[line].make ? &rows[line] : NULL;
 }
 
 bool mc_lines_can(const struct mc_step *st)
@@ -74,7 +97,8 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     s.from = x->type.dtype;
     s.to = y->type.dtype;
     set_lines(&s.l, x, y, axis);
-    if (s.l.lines * s.l.count == 0) {
+    s.keep = y->type.dims[axis];
+    if (s.l.lines * s.l.count * s.keep == 0) {
         struct mc_exec *e = mc_calloc(1, sizeof *e, "plan");
         if (e) {
             e->ops = &nothing_ops;

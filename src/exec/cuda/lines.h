@@ -11,17 +11,22 @@ struct mc_lines_step {
     int step, kind;             /* kind: from the table */
     int x, y;                   /* value ids */
     mc_dtype from, to;          /* of x and y */
+    int64_t keep;               /* elements of a line of y */
     struct mc_lines_args l;     /* no line and no element is missing */
 };
 typedef mc_status mc_lines_make(const struct mc_lines_step *s, struct mc_exec **made);
-extern const struct mc_cuda_text mc_lines_text;
+extern const struct mc_cuda_text mc_lines_text, mc_keys_text;
 
 /* running.c: the kinds are sums, products, the largest and the smallest so far */
 enum { RUN_SUM, RUN_PRODUCT, RUN_MOST, RUN_LEAST };
 mc_lines_make mc_running_make;
-/* order.c */
-enum { ORDER_VALUES, ORDER_POSITIONS };
+/* order.c: values or positions in rising order, or the first positions in rising or falling order */
+enum { ORDER_VALUES, ORDER_POSITIONS, ORDER_FIRST, ORDER_LAST };
 mc_lines_make mc_order_make;
+/* defines what keys.cu needs, for elements of dtype d */
+void mc_keys_define(struct mc_str *defines, mc_dtype d, bool falling);
+/* first.c: the first positions of long lines; *made stays NULL if they are too many */
+mc_lines_make mc_first_make;
 
 /* Room for a step's kernels at one shape. */
 static inline void mc_lines_room(const struct mc_lines_step *s, size_t bytes)

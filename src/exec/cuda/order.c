@@ -1,4 +1,4 @@
-/* order.c: sort and argsort on a GPU, by radix (order.cu).
+/* order.c: sort, argsort and the first of an order on a GPU, by radix (order.cu).
  *
  * Invariant: the sort is stable, so the result is that of every other device. */
 #include "exec/cuda/lines.h"
@@ -22,30 +22,16 @@ struct mc_order {
 static const char text[] = {
 #include "exec/cuda/order_text.h"
     , 0 };
-const struct mc_cuda_text mc_order_text = { "exec/cuda/order.cu", text, &mc_lines_text };
-
-/* Bits above which those of a float's magnitude are a NaN. */
-static const char *infinity(mc_dtype d)
-{
-    return d == MC_FLOAT16    ? "0x7c00"
-           : d == MC_BFLOAT16 ? "0x7f80"
-           : d == MC_FLOAT32  ? "0x7f800000"
-                              : "0x7ff0000000000000ull";
-}
+const struct mc_cuda_text mc_order_text = { "exec/cuda/order.cu", text, &mc_keys_text };
 
 static mc_status load(struct mc_order *w, const struct mc_lines_step *s)
 {
-    static const char *const bits[] = {
-        [1] = "unsigned char", [2] = "unsigned short", [4] = "unsigned", [8] = "u64"
-    };
     struct mc_str defines = { 0 };
     struct mc_cuda_kernel_ref kernels[KERNELS];
-    mc_cuda_types(&defines, s->from, false);
+    mc_keys_define(&defines, s->from, s->kind == ORDER_LAST);
     mc_str_addf(&defines,
-                "#define U %s\n#define O %s\n#define INFINITE %s\n#define SIGNED %d\n#define POSITIONS %d\n"
-                "#define THREADS %u\n#define ITEMS %u\n#define FAR %d\n",
-                bits[w->passes], mc_dtypes[s->to].c, infinity(s->from), mc_dtypes[s->from].kind == KIND_INT,
-                w->positions, w->threads, w->items, w->args.tiles > 0);
+                "#define O %s\n#define POSITIONS %d\n#define THREADS %u\n#define ITEMS %u\n#define FAR %d\n",
+                mc_dtypes[s->to].c, w->positions, w->threads, w->items, w->args.tiles > 0);
     for (int i = 0; i < KERNELS; i++) {
         kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i],
                                                   (i == NEAR) == !w->args.tiles ? names[i] : NULL };
@@ -129,8 +115,8 @@ mc_status mc_order_make(const struct mc_lines_step *s, struct mc_exec **made)
         return MC_EMEMORY;
     }
     *made = &w->exec;
-    *w = (struct mc_order){ .exec = { &ops }, .x = s->x, .y = s->y, .args = { .l = s->l } };
-    w->positions = s->kind == ORDER_POSITIONS;
+    *w = (struct mc_order){ .exec = { &ops }, .x = s->x, .y = s->y, .args = { .l = s->l, .keep = s->keep } };
+    w->positions = s->kind != ORDER_VALUES;
     w->passes = (unsigned)mc_dtypes[s->from].size;
     for (size_t i = 0; i < NELEM(tiles) && !w->threads; i++) {
         if (s->l.count <= tiles[i].threads * tiles[i].items &&
@@ -138,6 +124,15 @@ mc_status mc_order_make(const struct mc_lines_step *s, struct mc_exec **made)
             w->threads = tiles[i].threads;
             w->items = tiles[i].items;
         }
+    }
+    if (!w->threads && s->kind >= ORDER_FIRST) {
+        *made = NULL;
+        TRY(mc_first_make(s, made));
+        if (*made) {
+            mc_free(w);
+            return MC_OK;
+        }
+        *made = &w->exec;
     }
     if (!w->threads) {
         w->threads = FAR_THREADS;

@@ -4,26 +4,12 @@
  * digits: counts the digits of all passes.
  * pass:   moves elements to where their digit lies.  Tiles are begun in order.  A tile publishes how many
  *         elements it has of each digit, adds what the tiles before it published, and publishes the sum.
- * An element is the bits of x, U; its key, the order of the values: NaN is last, -0 equals 0.  With POSITIONS
- * an element has its position in x with it, and the result is positions. */
+ * With POSITIONS an element has its position in x with it, and the result is positions. */
 #include "exec/cuda/order_args.h"
 typedef mc_order_args args;
 enum { WARPS = THREADS / 32, TILE = THREADS * ITEMS, DIGITS = 256, PASSES = sizeof(U) };
 enum { OWNERS = THREADS < DIGITS ? THREADS : DIGITS, OWN = DIGITS / OWNERS }; /* threads that own digits */
-#define SIGN ((U)1 << (8 * sizeof(U) - 1))
 #define OWNED(d) (int d = threadIdx.x * OWN; threadIdx.x < OWNERS && d < (int)threadIdx.x * OWN + OWN; d++)
-
-__device__ __forceinline__ U bits_of(T v) { return *(const U *)&v; }
-
-__device__ __forceinline__ U key_of(U u)
-{
-#if FLOAT
-    const U big = u & (U)~SIGN;
-    return big > (U)INFINITE ? (U)~(U)0 : big == 0 ? SIGN : u & SIGN ? (U)~u : (U)(u | SIGN);
-#else
-    return SIGNED ? u ^ SIGN : u;
-#endif
-}
 
 __device__ __forceinline__ unsigned digit_of(U u, int pass) { return (unsigned)(key_of(u) >> 8 * pass) & 255; }
 
@@ -101,8 +87,9 @@ __device__ __forceinline__ void before_digits(tile &s, const unsigned *count, un
         sum += s.of_warps[side][w];
     }
     for (int k = 0; k < OWN; k++) {
+        const unsigned c = threadIdx.x < OWNERS ? count[k] : 0; /* start may be count */
         start[k] = sum;
-        sum += threadIdx.x < OWNERS ? count[k] : 0;
+        sum += c;
     }
 }
 
@@ -121,16 +108,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) near_(const __grid_constan
     const T *x = a.x + begin_of(a.l, line, a.l.xline);
     O *y = a.y + begin_of(a.l, line, a.l.yline);
     const int first = threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
-    U item[ITEMS], last = 0; /* the bits of the largest key: those that are no elements */
+    U item[ITEMS];
     unsigned rank[ITEMS], count[OWN], start[OWN];
-#if FLOAT
-    last = (U)~(U)0;
-#else
-    last = SIGNED ? (U)~SIGN : (U)~(U)0;
-#endif
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
-        item[j] = first + 32 * j < a.l.count ? bits_of(x[(first + 32 * j) * a.l.xstep]) : last;
+        item[j] = first + 32 * j < a.l.count ? bits_of(x[(first + 32 * j) * a.l.xstep]) : last_bits();
 #if POSITIONS
         at[j] = (unsigned short)(first + 32 * j);
 #endif
@@ -173,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) near_(const __grid_constan
     }
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
-        if (first + 32 * j < a.l.count) {
+        if (first + 32 * j < a.keep) {
 #if POSITIONS
             y[(first + 32 * j) * a.l.ystep] = at[j];
 #else
@@ -195,11 +177,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) digits(const __grid_consta
         (&count[0][0])[i] = 0;
     }
     __syncthreads();
-    for (i64 i = blockIdx.x * (i64)THREADS + threadIdx.x; i < a.l.count; i += gridDim.x * (i64)THREADS) {
-        const U u = bits_of(x[i * a.l.xstep]);
+    for (i64 begin = blockIdx.x * (i64)THREADS; begin < a.l.count; begin += gridDim.x * (i64)THREADS) {
+        const i64 i = begin + threadIdx.x;
+        const bool in = i < a.l.count;
+        const U u = in ? bits_of(x[i * a.l.xstep]) : (U)0;
+        tally<8>(count[PASSES - 1], digit_of(u, PASSES - 1), in); /* of floats most have few top digits */
 #pragma unroll
-        for (int pass = 0; pass < PASSES; pass++) {
-            atomicAdd(&count[pass][digit_of(u, pass)], 1u);
+        for (int pass = 0; pass < PASSES - 1; pass++) {
+            if (in) {
+                atomicAdd(&count[pass][digit_of(u, pass)], 1u);
+            }
         }
     }
     __syncthreads();
@@ -238,6 +225,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constan
     __shared__ tile s;
     __shared__ U moved[TILE];
     __shared__ unsigned place[DIGITS];  /* of element i of the tile in its line, less i, by digit */
+    __shared__ unsigned none_from;      /* where they are in the tile: the last of their digit */
     if (threadIdx.x == 0) {
         s.all = atomicAdd(&a.ticket[a.pass], 1u);
     }
@@ -247,19 +235,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constan
     O *y = a.y + begin_of(a.l, line, a.l.yline);
     const i64 first = mine * TILE + threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
     const bool begins = a.pass == 0, ends = a.pass == PASSES - 1;
+    const i64 over = (mine + 1) * TILE - a.l.count;     /* items of the last tile that are no elements */
+    const unsigned none = over > 0 ? (unsigned)over : 0, none_digit = digit_of(last_bits(), a.pass);
     U item[ITEMS];
     unsigned rank[ITEMS], count[OWN], start[OWN], base[OWN];
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
         const i64 i = first + 32 * j;
-#if FLOAT
-        item[j] = (U)~(U)0;
-#else
-        item[j] = SIGNED ? (U)~SIGN : (U)~(U)0;
-#endif
-        if (i < a.l.count) {
-            item[j] = begins ? bits_of(x[i * a.l.xstep]) : a.from[line * a.l.count + i];
-        }
+        item[j] = i >= a.l.count ? last_bits()
+                  : begins       ? bits_of(x[i * a.l.xstep])
+                                 : a.from[line * a.l.count + i];
     }
     rank_items(s, item, a.pass, rank);
     before_warps(s, count);
@@ -274,6 +259,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constan
     for OWNED(d) {
         for (int w = 0; w < WARPS; w++) {
             s.warp[w][d] += start[k];
+        }
+        if (d == (int)none_digit) {
+            none_from = start[k] + count[k] - none;
         }
         place[d] = base[k] - start[k] +
                    before_tiles(a.state + (line * a.tiles + mine) * DIGITS + d, (unsigned)mine, count[k]);
@@ -291,13 +279,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constan
     for (int j = 0; j < ITEMS; j++) {
         const unsigned i = threadIdx.x + THREADS * j;
         const U u = moved[i];
-        to[j] = place[digit_of(u, a.pass)] + i;
+        to[j] = i - none_from < none ? ~0u : place[digit_of(u, a.pass)] + i;
         if (to[j] < a.l.count) {
             if (!ends) {
                 a.to[line * a.l.count + to[j]] = u;
             }
 #if !POSITIONS
-            else {
+            else if (to[j] < a.keep) {
                 y[to[j] * a.l.ystep] = *(const O *)&u;
             }
 #endif
@@ -315,10 +303,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constan
     for (int j = 0; j < ITEMS; j++) {
         const unsigned at = moved_at[threadIdx.x + THREADS * j];
         if (to[j] < a.l.count) {
-            if (ends) {
-                y[to[j] * a.l.ystep] = at;
-            } else {
+            if (!ends) {
                 a.to_at[line * a.l.count + to[j]] = at;
+            } else if (to[j] < a.keep) {
+                y[to[j] * a.l.ystep] = at;
             }
         }
     }

@@ -19,8 +19,9 @@ struct mc_order_args {
     const unsigned *from_at;                    /* their positions in x */
     unsigned *to_at;
     struct mc_lines_args l;
+    i64 keep;                                   /* the first elements of the order that y has */
     int tiles, pass;                            /* tiles: of a line */
 };
-MC_ARGS_SIZE(mc_order_args, 312);
+MC_ARGS_SIZE(mc_order_args, 320);
 
 #endif

@@ -71,6 +71,7 @@ static const struct {
       { "#define T half\n#define FLOAT 1\n#define U unsigned short\n#define INFINITE 0x7c00\n#define FLIP 1\n",
         "#define T int\n#define FLOAT 0\n#define U unsigned\n#define SIGNED 1\n#define FLIP 0\n" },
       { "" } },
+    { &mc_each_text, { FLOATS, "#define T signed char\n#define FLOAT 0\n" }, { "#define C double\n#define I i64\n", "#define C i64\n#define I unsigned char\n" } },
     { &mc_gemm_plain_text,
       { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },

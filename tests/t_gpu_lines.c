@@ -101,3 +101,60 @@ TEST(gpu_first_of_an_order)
     }
     mc_flag_set("cuda.host", "True");
 }
+
+/* Searches, permutations, replacements at positions, recurrences: the gradient of the gradient of cumprod. */
+TEST(gpu_positions)
+{
+    static const struct { mc_dtype dtype; int64_t dims[2]; } cases[] = {
+        { MC_FLOAT32, { 7, 300 } }, { MC_FLOAT64, { 3, 40 } }, { MC_FLOAT16, { 5, 60 } },
+        { MC_INT8, { 6, 50 } },     { MC_UINT64, { 4, 9 } },
+    };
+    static const char *const formulas[] = {
+        "searchsorted(sort(ravel(x))[::2], x)",
+        "searchsorted(sort(x[0]), x.T, side='right')",
+        "permute_row_elements(x, argsort(x))",
+        "permute_row_elements(x, argsort(x, axis=0), axis=0)",
+        "put_along_axis(x, argsort(x) // 3, x[:, ::-1], axis=1, mode='max')",
+        "put_along_axis(x, -1 - argsort(x, axis=0) // 2, x, axis=0, mode='min')",
+        "grad(sum(sqr(grad(sum(cumprod(1 + x / 64, axis=1)), x))), x)",
+    };
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        const bool real = mc_is_float(cases[i].dtype) && cases[i].dtype != MC_FLOAT16;
+        beside_the_processor(cases[i].dtype, 2, cases[i].dims, 0, real ? 7 : 6, formulas, 4096);
+        if (mc_is_float(cases[i].dtype)) {
+            beside_the_processor(cases[i].dtype, 2, cases[i].dims, 8, 4, formulas, 0);
+        }
+    }
+    mc_flag_set("cuda.host", "True");
+}
+
+TEST(gpu_position_out_of_range)
+{
+    static const struct { const char *formula, *says; } cases[] = {
+        { "permute_row_elements(x, p)", "index 9 is out of range for size 3" },
+        { "put_along_axis(x, p, 1., axis=1, mode='max')", "index 9 is out of range for axis 1 with size 3" },
+    };
+    const int64_t dims[2] = { 1, 3 };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_array *x = mc_array_from(MC_FLOAT32, 2, dims, (float[]){ 1, 2, 3 }),
+                 *p = mc_array_from(MC_INT32, 2, dims, (int32_t[]){ 0, 9, 1 }), *y = NULL;
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_input(g, "p", MC_INT32, 2);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, p", .outputs = cases[i].formula });
+        REQUIRE(f, "%s", mc_error(g));
+        for (int call = 0; call < 3; call++) {
+            const mc_status s = mc_call(f, MC_IN(x, p), MC_OUT(&y));
+            CHECK(s == MC_EINDEX && strstr(mc_last_error(), cases[i].says), "%s: %s", cases[i].formula,
+                  mc_last_error());
+        }
+        mc_function_free(f);
+        mc_array_unref(&x);
+        mc_array_unref(&p);
+        mc_array_unref(&y);
+        mc_graph_free(g);
+    }
+}

@@ -115,6 +115,9 @@ enum mc_line {
     LINE_ORDER,            /* the positions that sort it */
     LINE_FIRST, LINE_LAST, /* the first of these, and of those of the falling order */
     LINE_SEARCH,           /* where elements belong in a sorted vector */
+    LINE_PERMUTED,         /* elements at positions */
+    LINE_PICKED,           /* elements at positions are replaced by larger ones, or smaller ones */
+    LINE_RECURS,           /* y[i + 1] = x[i] * y[i] + v[i] */
     LINE_KINDS
 };
 /* Ops that determine sizes, views and dtypes.  Passes must know what such a node means; other ops are

@@ -345,7 +345,7 @@ const struct mc_op mc_ops_along[] = {
       .example = MANUAL(TABLE "index = [[0, 0], [1, 2]]; put_along_axis(x, index, 10., mode='add')"),
       .doc = MANUAL("x with its elements at the indices of each line set to v (mode set), increased by v as often as an index repeats (add), "
              "or replaced by v where that is larger (max) or smaller (min)") })
-    { .name = "scatter_pick", .flags = OP_HIDDEN, .params = "x, v, index, axis:int, least=False:bool", .nout = 1, .infer = pick_infer,
+    { .name = "scatter_pick", .flags = OP_HIDDEN, .line = LINE_PICKED, .params = "x, v, index, axis:int, least=False:bool", .nout = 1, .infer = pick_infer,
       .size = mc_same_size, .eval = pick_eval, .grad = pick_grad, .doc = MANUAL("the larger, or smaller, of x and of v at indices along an axis") },
     BUILT({ .name = "topk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_topk, .example = MANUAL(TABLE "topk(x, 2)"),
       .doc = MANUAL("the k largest elements along an axis, in falling order, NaN first; of k < 0 the -k smallest, in rising order") })

@@ -351,7 +351,7 @@ const struct mc_op mc_ops_running[] = {
       .formula = "z = eq(x, 0); s = where(z, 1, x); k = cumsum(z, axis=axis); c = v * cumprod(s, axis=axis); "
                  "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, 0), axis=axis)) / s",
       .doc = MANUAL("the gradient of cumprod(x), from the gradient v of its result") },
-    { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
+    { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .line = LINE_RECURS, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
       .infer = recurrence_infer, .size = mc_same_size, .eval = recurrence_eval, .grad = recurrence_grad,
       .doc = MANUAL("y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from the end of the axis") },
     { .name = "cumprod", RUNNING, .line = LINE_PRODUCTS, .build = build_cumprod, .grad = cumprod_grad,

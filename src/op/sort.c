@@ -409,7 +409,7 @@ const struct mc_op mc_ops_sort[] = {
     { .name = "first_of_falling", .params = "x, axis:int, k:int", .flags = OP_HIDDEN, .line = LINE_LAST, .nout = 1,
       .infer = first_infer, .size = first_size, .eval = argsort_eval, .disconnected = 1,
       .doc = MANUAL("where the k largest elements along an axis stand, NaN first, equal ones in the order of x") },
-    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,
+    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .line = LINE_PERMUTED, .nout = 1, .infer = permute_infer,
       .size = mc_same_size,
       .eval = permute_eval, .grad = permute_grad, .build = build_permute,
       .doc = MANUAL("the elements of each row of x in the order of the permutation p; a vector x or p is used for all rows of the other") },

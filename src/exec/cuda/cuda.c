@@ -53,7 +53,7 @@ static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
-            const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_lines_can(st);
+            const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_lines_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }

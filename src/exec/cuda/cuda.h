@@ -83,8 +83,8 @@ const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
 /* can copy_step.c run it? checks: set if that checks indices */
 bool mc_copy_step_can(const struct mc_step *st, bool *checks);
 mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
-/* lines.c: results so far along an axis, sorting */
-bool mc_lines_can(const struct mc_step *st);
+/* lines.c: results so far along an axis, sorting, searching */
+bool mc_lines_can(const struct mc_step *st, bool *checks);
 mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* custom.c: users' ops given as CUDA C */
 mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u);
@@ -117,7 +117,7 @@ mc_status mc_cuda_fn_images(struct mc_function *f, const char *archs, struct mc_
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */
 extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
-    mc_first_text, mc_index_step_text;
+    mc_first_text, mc_each_text, mc_index_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
 /* allocates the error words before the first call */

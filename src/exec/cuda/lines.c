@@ -27,7 +27,11 @@ void mc_keys_define(struct mc_str *defines, mc_dtype d, bool falling)
 
 /* ---- the table ---- */
 
-static const struct row { mc_lines_make *make; int kind; } rows[LINE_KINDS] = {
+static const struct row {
+    mc_lines_make *make;
+    int kind;
+    bool checks;                /* checks indices */
+} rows[LINE_KINDS] = {
     [LINE_OTHER]    = { NULL },
     [LINE_SUMS]     = { mc_running_make, RUN_SUM },
     [LINE_PRODUCTS] = { mc_running_make, RUN_PRODUCT },
@@ -37,6 +41,10 @@ static const struct row { mc_lines_make *make; int kind; } rows[LINE_KINDS] = {
     [LINE_ORDER]    = { mc_order_make,   ORDER_POSITIONS },
     [LINE_FIRST]    = { mc_order_make,   ORDER_FIRST },
     [LINE_LAST]     = { mc_order_make,   ORDER_LAST },
+    [LINE_SEARCH]   = { mc_each_make,    EACH_SEARCH },
+    [LINE_PERMUTED] = { mc_each_make,    EACH_PERMUTE, true },
+    [LINE_PICKED]   = { mc_each_make,    EACH_PICK,    true },
+    [LINE_RECURS]   = { mc_each_make,    EACH_RECUR },
 };
 
 static const struct row *row_of(const struct mc_step *st)
@@ -45,9 +53,11 @@ static const struct row *row_of(const struct mc_step *st)
     return rows[line].make ? &rows[line] : NULL;
 }
 
-bool mc_lines_can(const struct mc_step *st)
+bool mc_lines_can(const struct mc_step *st, bool *checks)
 {
-    return row_of(st) != NULL;
+    const struct row *row = row_of(st);
+    *checks |= row && row->checks;
+    return row != NULL;
 }
 
 static void set_lines(struct mc_lines_args *l, const struct mc_slot *x, const struct mc_slot *y, int axis)
@@ -93,9 +103,12 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     s.x = f->code->program.value_of[n->in[0]->id];
     const struct mc_slot *x = &p->slot[s.x], *y = &p->slot[s.y];
     int axis;
-    TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
     s.from = x->type.dtype;
     s.to = y->type.dtype;
+    if (row->make == mc_each_make) {
+        return row->make(&s, made);
+    }
+    TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
     set_lines(&s.l, x, y, axis);
     s.keep = y->type.dims[axis];
     if (s.l.lines * s.l.count * s.keep == 0) {

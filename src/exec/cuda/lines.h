@@ -12,7 +12,7 @@ struct mc_lines_step {
     int x, y;                   /* value ids */
     mc_dtype from, to;          /* of x and y */
     int64_t keep;               /* elements of a line of y */
-    struct mc_lines_args l;     /* no line and no element is missing */
+    struct mc_lines_args l;     /* not of mc_each_make; no line and no element is missing */
 };
 typedef mc_status mc_lines_make(const struct mc_lines_step *s, struct mc_exec **made);
 extern const struct mc_cuda_text mc_lines_text, mc_keys_text;
@@ -27,6 +27,9 @@ mc_lines_make mc_order_make;
 void mc_keys_define(struct mc_str *defines, mc_dtype d, bool falling);
 /* first.c: the first positions of long lines; *made stays NULL if they are too many */
 mc_lines_make mc_first_make;
+/* each.c */
+enum { EACH_SEARCH, EACH_PERMUTE, EACH_PICK, EACH_RECUR };
+mc_lines_make mc_each_make;
 
 /* Room for a step's kernels at one shape. */
 static inline void mc_lines_room(const struct mc_lines_step *s, size_t bytes)

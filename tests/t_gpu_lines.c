@@ -158,3 +158,22 @@ TEST(gpu_position_out_of_range)
         mc_graph_free(g);
     }
 }
+
+/* Integers added at indices that repeat: more of them than a chain of equal ones is made for; few and many
+ * places. */
+TEST(gpu_counts)
+{
+    static const char *const formulas[] = {
+        "histogram(x, 7)[0]",
+        "inc_subtensor(zeros([9000], dtype=int64)[cast(abs(x) * 4000, int32)], 3)",
+        "inc_subtensor(zeros([50], dtype=int8)[cast(abs(x) * 20, int32)], 1)",
+        "inc_subtensor(zeros([300, 2], dtype=uint16)[cast(abs(x) * 100, int64)], cast([1, 2], uint16))",
+        "inc_subtensor(arange(40)[cast(-1 - abs(x) * 10, int16)], arange(size(x, 0)))",
+    };
+    const int64_t few[] = { 700 }, many[] = { 140000 };
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    beside_the_processor(MC_FLOAT32, 1, few, 0, 5, formulas, 0);
+    beside_the_processor(MC_FLOAT32, 1, many, 0, 5, formulas, 0);
+    mc_flag_set("cuda.host", "True");
+}

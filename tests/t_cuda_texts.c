@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 #include "heavy/conv/cuda/cuda.h"
 #include "exec/cuda/cuda.h"
+#include "op/matrix/matrix.h"
 #include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/split.h"
@@ -246,6 +247,23 @@ TEST(cuda_solver_texts_compile_for_sm_100)
 }
 
 /* The product of split operands: its instruction is printed for each width. */
+/* Every kind of factorization, of both dtypes. */
+TEST(cuda_factor_texts_compile)
+{
+    NEEDS_NVRTC;
+    for (int kind = 0; kind < FACTOR_NKIND; kind++) {
+        for (int wide = 0; wide < 2; wide++) {
+            const struct mc_factor f = { .kind = (enum mc_factor_kind)kind,
+                                         .dtype = wide ? MC_FLOAT64 : MC_FLOAT32 };
+            struct mc_str defines = { 0 };
+            mc_factor_source(&f, &defines);
+            REQUIRE(!defines.bad, "out of memory");
+            compile(&mc_factor_step_text, defines.s, "", 90);
+            mc_str_free(&defines);
+        }
+    }
+}
+
 TEST(cuda_split_text_compiles)
 {
     static const struct { enum mc_split_mode mode; int tn, unit; bool inside; } rows[] = {

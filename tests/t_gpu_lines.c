@@ -10,8 +10,8 @@
 
 /* The formulas at x of those sizes and dtype, on the GPU and on the CPU; `few` different values: many are
  * equal. */
-static void beside_the_processor(mc_dtype d, int rank, const int64_t *dims, int few, int n, const char *const *formulas,
-                                 double scale)
+static void beside_the_processor(mc_dtype d, int rank, const int64_t *dims, int few, int n,
+                                 const char *const *formulas, double scale)
 {
     struct agree a = { .scale = scale };
     mc_array *strided = sample(d, rank, dims, -1, 1),

@@ -2,8 +2,8 @@
  *
  * search:  positions of the elements of v in the vector x, which rises; NaN is larger than every number.
  * permute: y[i] = x[index[i]] along an axis.
- * copy:    y = x.  pick, after it: y is replaced by v at the indices where v is larger, or smaller; NaN replaces
- *          all.
+ * copy:    y = x.  pick, after it: y is replaced by v at the indices where v is larger, or smaller; NaN
+ *          replaces all.
  * recur:   y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis.
  * C is the dtype in which elements are compared. */
 #include "exec/cuda/each_args.h"

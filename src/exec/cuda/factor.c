@@ -57,7 +57,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                      char *scratch)
 {
     const struct factor *x = (const struct factor *)(const void *)e;
-    struct mc_factor_args a = { .batch = x->f.batch, .room = (int64_t)mc_factor_work(&x->f) / 16 * 16 + 16 };
+    struct mc_factor_args a = { .batch = x->f.batch,
+                                .stride = (int64_t)mc_factor_work(&x->f) / 16 * 16 + 16 };
     const size_t size = mc_dtypes[x->f.dtype].size;
     char *at[OPERANDS];
     for (int r = 0; r < OPERANDS; r++) {
@@ -87,8 +88,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 
 /* ---- on the host ---- */
 
-static mc_status run_on_host(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
-                             char *scratch)
+static mc_status run_on_host(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                             struct mc_exec *e, char *scratch)
 {
     const struct factor *x = (const struct factor *)(const void *)e;
     const mc_node *n = f->code->program.step.at[step].node[0];
@@ -97,9 +98,9 @@ static mc_status run_on_host(struct mc_function *f, const struct mc_shape_plan *
     mc_status s = work ? MC_OK : mc_last_status();
     (void)scratch;
     for (int i = 0; i < n->nin && s == MC_OK; i++) {
-        mc_array *there = mc_remote_fetch(f, p, x->value[i]);
-        a[i] = there ? mc_array_copy(there) : NULL; /* contiguous */
-        mc_array_unref(&there);
+        mc_array *fetched = mc_remote_fetch(f, p, x->value[i]);
+        a[i] = fetched ? mc_array_copy(fetched) : NULL; /* contiguous */
+        mc_array_unref(&fetched);
         s = a[i] ? MC_OK : mc_last_status();
     }
     for (int i = 0; i < n->nout && s == MC_OK; i++) {
@@ -182,8 +183,8 @@ bool mc_cuda_factor_can(const struct mc_step *st, bool *checks)
 }
 
 /* The problem of a step, and where its operands lie. */
-static mc_status describe(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                          struct factor *x)
+static mc_status describe(const struct mc_function *f, const struct mc_shape_plan *p,
+                          const struct mc_step *st, struct factor *x)
 {
     const mc_node *n = st->node[0];
     struct mc_type type[FACTOR_MOST_IN];

@@ -65,7 +65,7 @@ mc_status mc_first_make(const struct mc_lines_step *s, struct mc_exec **made)
     }
     *made = &w->exec;
     *w = (struct mc_first){ .exec = { &ops }, .x = s->x, .y = s->y, .args = { .l = s->l, .keep = s->keep } };
-    mc_lines_room(s, cleared_bytes(&w->args) + (size_t)(s->l.lines * s->keep) * sizeof(uint64_t));
+    mc_lines_workspace(s, cleared_bytes(&w->args) + (size_t)(s->l.lines * s->keep) * sizeof(uint64_t));
     mc_keys_define(&defines, s->from, s->kind == ORDER_LAST);
     for (int i = 0; i < KERNELS; i++) {
         kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i], names[i] };

@@ -1,8 +1,8 @@
 /* first.cu: positions of the first `keep` elements of long lines, in order, without sorting the others.
  *
  * An element's rank is one number: its key, then its position, so no two are equal.
- * count_:   one round: counts elements by their next FIRST_BITS bits, of those whose bits before are known. The
- *           last block of a line finds the bits of element `keep`.
+ * count_:   one round: counts elements by their next FIRST_BITS bits, of those whose bits before are known.
+ *           The last block of a line finds the bits of element `keep`.
  * collect:  lists the elements up to that one.
  * in_order: sorts the list, a block for each line. */
 #include "exec/cuda/first_args.h"

@@ -1,6 +1,7 @@
 /* keys.cu: elements in the order that sort and topk give them; after lines.cu.
  *
- * An element is the bits of x, U.  Its key rises with the values: NaN is last, -0 equals 0.  FLIP: it falls. */
+ * An element is the bits of x, U.  Its key rises with the values: NaN is last, -0 equals 0.  FLIP: it falls.
+ */
 #define SIGN ((U)1 << (8 * sizeof(U) - 1))
 
 __device__ __forceinline__ U bits_of(T v) { return *(const U *)&v; }

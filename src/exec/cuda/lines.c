@@ -78,8 +78,8 @@ static void set_lines(struct mc_lines_args *l, const struct mc_slot *x, const st
 }
 
 /* Nothing is left to do. */
-static mc_status run_nothing(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
-                             char *scratch)
+static mc_status run_nothing(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                             struct mc_exec *e, char *scratch)
 {
     (void)f;
     (void)p;

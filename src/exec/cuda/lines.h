@@ -31,8 +31,8 @@ mc_lines_make mc_first_make;
 enum { EACH_SEARCH, EACH_PERMUTE, EACH_PICK, EACH_RECUR };
 mc_lines_make mc_each_make;
 
-/* Room for a step's kernels at one shape. */
-static inline void mc_lines_room(const struct mc_lines_step *s, size_t bytes)
+/* Workspace of a step at one shape. */
+static inline void mc_lines_workspace(const struct mc_lines_step *s, size_t bytes)
 {
     struct mc_step_plan *sp = &s->p->step[s->step];
     sp->workspace = MC_MAX(sp->workspace, bytes);

@@ -9,7 +9,8 @@ enum { NEAR, DIGITS_OF, PASS, KERNELS };
 static const char *const names[KERNELS] = { "near_", "digits", "pass_" };
 /* the smallest that a line fits into is used */
 static const struct { unsigned threads, items; } tiles[] = { { 64, 2 }, { 128, 4 }, { 256, 4 }, { 256, 8 }, { 512, 8 } };
-enum { NEAR_BYTES = 16 << 10 }; /* of a tile: the shared memory that every GPU gives holds its counts beside it */
+/* of a tile: the shared memory that every GPU gives holds its counts beside it */
+enum { NEAR_BYTES = 16 << 10 };
 struct mc_order {
     struct mc_exec exec;
     void *kernel[KERNELS];
@@ -41,7 +42,8 @@ static mc_status load(struct mc_order *w, const struct mc_lines_step *s)
 
 /* ---- running ---- */
 
-struct pieces { size_t count, ticket, cleared, keys[2], places[2], bytes; }; /* of the scratch, after the states */
+/* of the scratch, after the states */
+struct pieces { size_t count, ticket, cleared, keys[2], places[2], bytes; };
 
 static struct pieces divide(const struct mc_order *w)
 {
@@ -144,7 +146,7 @@ mc_status mc_order_make(const struct mc_lines_step *s, struct mc_exec **made)
             return MC_OK;
         }
         w->args.tiles = (int)of_line;
-        mc_lines_room(s, divide(w).bytes);
+        mc_lines_workspace(s, divide(w).bytes);
     }
     return load(w, s);
 }

@@ -11,7 +11,10 @@ enum { WARPS = THREADS / 32, TILE = THREADS * ITEMS, DIGITS = 256, PASSES = size
 enum { OWNERS = THREADS < DIGITS ? THREADS : DIGITS, OWN = DIGITS / OWNERS }; /* threads that own digits */
 #define OWNED(d) (int d = threadIdx.x * OWN; threadIdx.x < OWNERS && d < (int)threadIdx.x * OWN + OWN; d++)
 
-__device__ __forceinline__ unsigned digit_of(U u, int pass) { return (unsigned)(key_of(u) >> 8 * pass) & 255; }
+__device__ __forceinline__ unsigned digit_of(U u, int pass)
+{
+    return (unsigned)(key_of(u) >> 8 * pass) & 255;
+}
 
 /* ---- a tile: item j of a lane is element 32 j + lane of its warp's part ---- */
 

@@ -5,7 +5,8 @@
 #include "exec/cuda/lines.h"
 #include "exec/cuda/running_args.h"
 
-enum { WIDE = 256, NARROW = 32, ITEMS = 8, MOST_CHUNKS = 512, DOWN_THREADS = 128, DOWN_CHUNK = 32, MOST_DOWN = 64 };
+enum { WIDE = 256, NARROW = 32, ITEMS = 8, MOST_CHUNKS = 512 };
+enum { DOWN_THREADS = 128, DOWN_CHUNK = 32, MOST_DOWN = 64 };
 enum { TOTALS, RUNNING, DOWN_TOTALS, DOWN, KERNELS };
 static const char *const names[KERNELS] = { "totals", "running", "down_totals", "down" };
 struct mc_running {
@@ -24,7 +25,7 @@ const struct mc_cuda_text mc_running_text = { "exec/cuda/running.cu", text, &mc_
 
 /* ---- what is joined, and its identity, by kind ---- */
 
-static const char *joined_type(int kind, mc_dtype to)
+static const char *sum_type(int kind, mc_dtype to)
 {
     const bool sign = mc_dtypes[to].kind == KIND_INT &&
                       kind >= RUN_MOST; /* sums wrap around as unsigned ones */
@@ -53,8 +54,7 @@ static mc_status load(struct mc_running *w, const struct mc_lines_step *s)
         &defines,
         "#undef A\n#define A %s\n#define O %s\n#define FIRST ((A)%s)\n#define WAY %d\n#define THREADS "
         "%u\n#define ITEMS %d\n",
-        joined_type(s->kind, s->to), mc_dtypes[s->to].c, identity(s->kind, s->to), s->kind, w->threads,
-        ITEMS);
+        sum_type(s->kind, s->to), mc_dtypes[s->to].c, identity(s->kind, s->to), s->kind, w->threads, ITEMS);
     for (int i = 0; i < KERNELS; i++) {
         kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i],
                                                   (i >= DOWN_TOTALS) == w->down ? names[i] : NULL };
@@ -118,6 +118,6 @@ mc_status mc_running_make(const struct mc_lines_step *s, struct mc_exec **made)
         !mc_mul_size((size_t)(s->l.lines * w->args.chunks), 8, &bytes)) {
         return mc_fail(MC_ESHAPE, "the lines are too many to count");
     }
-    mc_lines_room(s, bytes);
+    mc_lines_workspace(s, bytes);
     return load(w, s);
 }

@@ -1,7 +1,7 @@
 /* running.cu: results so far along an axis: sums, products, extremes.
  *
- * totals, running:   a line is divided into chunks, each of one block.  A block joins the totals of the chunks
- *                    before its own, then goes through its chunk tile by tile.
+ * totals, running:   a line is divided into chunks, each of one block.  A block joins the totals of the
+ *                    chunks before its own, then goes through its chunk tile by tile.
  * down_totals, down: the same where adjacent lines are adjacent in memory: each thread has a chunk of a line.
  * T is x's dtype, O the result's, A what is joined, FIRST its identity. */
 #include "exec/cuda/running_args.h"

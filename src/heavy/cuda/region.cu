@@ -6,8 +6,8 @@
  *          A thread scans the indices after its own, so the depth is O(indices).
  * take:    y = x at the targets; take_rows if the elements of an index are contiguous, sixteen bytes for
  *          each thread.
- * add_:    x += y of integers, in any order; add_few: the same where x is so small that each block adds to a copy
- *          of its own first.
+ * add_:    x += y of integers, in any order; add_few: the same where x is so small that each block adds to a
+ *          copy of its own first.
  * put_:    x = y, or x += y, at the targets.  The thread of the first index follows its chain, so equal
  *          targets are written in order by one thread. */
 #include "heavy/cuda/region_args.h"

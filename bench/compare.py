@@ -68,6 +68,10 @@ PROMISES = [
     *(("linalg",    f"{work}{what}",          f"{way} *", peer,    least, aim) for work in ("cholesky", "solve", "eigh", "svd")
       for way, least, aim in (("lapack", 0.9, 1.2), ("own", 0.4, 0.8)) for peer in ("numpy", "torch")
       for what in (" * least", " * geometric mean")),
+    *(("tables",    f"{op} * least",          "*",       peer,     1.0,   2.0)
+      for op in ("sort", "argsort", "topk", "searchsorted", "bincount", "cumsum") for peer in ("numpy", "torch")),
+    *(("random",    f"{op} * least",          "*",       peer,     1.0,   3.0)
+      for op in ("uniform", "normal", "poisson", "choice") for peer in ("numpy", "torch")),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),

@@ -19,14 +19,15 @@ heavy/conv       heavy/gemm heavy/portable heavy/cuda device/cuda device/cpu pla
 heavy/pool       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/norm       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/factor     heavy/gemm heavy/portable device/cpu plan device op graph value base
+heavy/lines      device/cpu device op graph value base
 heavy/conv_pool  heavy/conv heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
 rewrite          op graph value base
 grad             rewrite op graph value base
 lower            rewrite grad heavy/conv heavy/gemm render plan op graph value base
 exec             lower rewrite render plan device/cpu device op graph value base
-exec/cpu         exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool heavy/factor render plan device/cpu device op graph value base
+exec/cpu         exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool heavy/factor heavy/lines render plan device/cpu device op graph value base
 exec/heavy       exec/cpu exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool plan op graph value base
-exec/cuda        exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool heavy/cuda render plan
+exec/cuda        exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool heavy/factor heavy/cuda render plan
                  device/cuda device/cpu device op graph value base
 schedule         exec/heavy exec lower op graph value base
 inspect          exec/heavy exec lower rewrite device op graph value base

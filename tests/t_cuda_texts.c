@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 #include "heavy/conv/cuda/cuda.h"
 #include "exec/cuda/cuda.h"
+#include "op/matrix/matrix.h"
 #include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/split.h"
@@ -14,7 +15,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
-#define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
+#define RUNNING "#define ITEMS 8\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
 #define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
 #define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
@@ -53,11 +54,27 @@ static const struct {
       { "#define INDEX unsigned\n#define RANK 1\n#define HAS_C0 0\n#define HAS_BIAS 0\n#define ACT 4\n",
         "#define INDEX u64\n#define RANK 4\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 5\n" } },
     { &mc_finish_call_text, { "" }, { "" } },
-    { &mc_index_step_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
-    { &mc_scan_sort_text,
-      { FLOATS },
-      { LINES "#define A double\n#define O T\n#define ORDER 0\n",
-        LINES "#define A u64\n#define O i64\n#define ORDER 1\n" } },
+    { &mc_index_step_text,
+      { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n", "#define T i64\n#define A u64\n#define FLOAT 0\n" },
+      { "" } },
+    { &mc_running_text,
+      { "#define T float\n#define A double\n#define FIRST 0.0\n", "#define T bf16\n#define A double\n#define FIRST 1.0\n",
+        "#define T int\n#define A i64\n#define FIRST 5\n" },
+      { RUNNING "#define O T\n#define WAY 0\n#define THREADS 256\n", RUNNING "#define O T\n#define WAY 3\n#define THREADS 32\n",
+        RUNNING "#define O float\n#define WAY 1\n#define THREADS 256\n" } },
+    { &mc_order_text,
+      { "#define T float\n#define FLOAT 1\n#define U unsigned\n#define INFINITE 0x7f800000\n#define FLIP 0\n",
+        "#define T bf16\n#define FLOAT 1\n#define U unsigned short\n#define INFINITE 0x7f80\n#define FLIP 1\n",
+        "#define T double\n#define FLOAT 1\n#define U u64\n#define INFINITE 0x7ff0000000000000ull\n#define FLIP 0\n",
+        "#define T signed char\n#define FLOAT 0\n#define U unsigned char\n#define SIGNED 1\n#define FLIP 1\n" },
+      { "#define O T\n#define POSITIONS 0\n#define FAR 1\n#define THREADS 256\n#define ITEMS 8\n",
+        "#define O i64\n#define POSITIONS 1\n#define FAR 0\n#define THREADS 64\n#define ITEMS 2\n",
+        "#define O i64\n#define POSITIONS 1\n#define FAR 1\n#define THREADS 256\n#define ITEMS 8\n" } },
+    { &mc_first_text,
+      { "#define T half\n#define FLOAT 1\n#define U unsigned short\n#define INFINITE 0x7c00\n#define FLIP 1\n",
+        "#define T int\n#define FLOAT 0\n#define U unsigned\n#define SIGNED 1\n#define FLIP 0\n" },
+      { "" } },
+    { &mc_each_text, { FLOATS, "#define T signed char\n#define FLOAT 0\n" }, { "#define C double\n#define I i64\n", "#define C i64\n#define I unsigned char\n" } },
     { &mc_gemm_plain_text,
       { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
@@ -230,6 +247,23 @@ TEST(cuda_solver_texts_compile_for_sm_100)
 }
 
 /* The product of split operands: its instruction is printed for each width. */
+/* Every kind of factorization, of both dtypes. */
+TEST(cuda_factor_texts_compile)
+{
+    NEEDS_NVRTC;
+    for (int kind = 0; kind < FACTOR_NKIND; kind++) {
+        for (int wide = 0; wide < 2; wide++) {
+            const struct mc_factor f = { .kind = (enum mc_factor_kind)kind,
+                                         .dtype = wide ? MC_FLOAT64 : MC_FLOAT32 };
+            struct mc_str defines = { 0 };
+            mc_factor_source(&f, &defines);
+            REQUIRE(!defines.bad, "out of memory");
+            compile(&mc_factor_step_text, defines.s, "", 90);
+            mc_str_free(&defines);
+        }
+    }
+}
+
 TEST(cuda_split_text_compiles)
 {
     static const struct { enum mc_split_mode mode; int tn, unit; bool inside; } rows[] = {

@@ -68,6 +68,7 @@ bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
 bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets */
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax, recurrent, einsum */
 bool bench_linalg(const char *suite);  /* monochord_bench_linalg.c */
+bool bench_tables(const char *suite);  /* monochord_bench_tables.c: tables, random */
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_export(const char *suite);  /* monochord_bench_export.c */

@@ -31,6 +31,8 @@ static const struct suite {
     { "recurrent", bench_layers, "recurrent layers of 100 steps, forward and with gradients" },
     { "einsum", bench_layers, "sums of products by subscripts" },
     { "linalg", bench_linalg, "cholesky, solve, eigh, svd, by a LAPACK library and without one" },
+    { "tables", bench_tables, "sorts, the k largest, searches, counts, running sums of 1e3 to 1e7 elements" },
+    { "random", bench_tables, "a million random numbers of each distribution" },
     { "logreg", bench_logreg, "a step of logistic regression, 600 x 784 x 10" },
     { "lenet", bench_lenet,
       "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },

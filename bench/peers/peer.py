@@ -133,6 +133,29 @@ def error(got, want):
     return float(numpy.linalg.norm((got - want).ravel()) / numpy.linalg.norm(want.ravel()))
 
 
+def moments(drawn, mean, variance):
+    """How far mean and variance of a draw are off: relative to the deviation, and to the variance."""
+    drawn = numpy.asarray(drawn.cpu() if hasattr(drawn, "cpu") else drawn, dtype=numpy.float64)
+    return float(max(abs(drawn.mean() - mean) / variance**0.5, abs(drawn.var() / variance - 1)))
+
+
+def tables():
+    """(case, dtype, op, x, a sorted vector, k) of the suite tables (tools/monochord_bench_tables.c)."""
+    most = {"float32": None, "int32": 2**30, "int64": 2**50}
+    shapes = {"1e3": (1000,), "1e5": (100000,), "1e7": (10000000,), "1000x1000": (1000, 1000)}
+    for op, dtypes in [("sort", ("float32", "int32", "int64")), ("argsort", ("float32", "int64")), ("topk 10", ("float32",)),
+                       ("topk 100", ("float32",)), ("cumsum", ("float32", "int64")), ("searchsorted", ("float32", "int64")),
+                       ("bincount", ("int64",))]:
+        for dtype in dtypes:
+            for name, shape in shapes.items():
+                case, (plain, *k) = f"{op} {name}", op.split()
+                if ONLY not in f"{case} " or (plain in ("searchsorted", "bincount") and len(shape) > 1):
+                    continue
+                below = 1000 if plain in ("bincount", "cumsum") else most[dtype]
+                x = floats(*shape) if dtype == "float32" else rng.integers(below, size=shape, dtype=dtype)
+                yield case, dtype, plain, x, numpy.sort(x[::-1]), int(k[0]) if k else None
+
+
 ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
 
 

@@ -125,7 +125,8 @@ mc_status mc_block_recurrence(struct mc_block *b)
 /* ---- sort, argsort: a stable merge sort of runs of 1, 2, 4, ... ---- */
 
 /* The loop that merges runs: `order` becomes the order of the line. */
-static void print_merges(struct mc_block *b, int64_t n, const char *first, const char *second, bool real)
+static void print_merges(struct mc_block *b, int64_t n, const char *first, const char *second, bool real,
+                         bool falls)
 {
     LINE(b, "int32_t one[%" PRId64 "], two[%" PRId64 "], *order = one, *next = two;", n, n);
     LINE(b, "for (int32_t k = 0; k < %" PRId64 "; k++) {", n);
@@ -142,9 +143,10 @@ static void print_merges(struct mc_block *b, int64_t n, const char *first, const
     b->c.depth++;
     LINE(b, "int left = p < middle;");
     LINE(b, "if (left && q < high) {");
-    LINE(b, "    left = in_0[%s] <= in_0[%s];", first, second);
+    LINE(b, "    left = in_0[%s] %s in_0[%s];", first, falls ? ">=" : "<=", second);
     if (real) {
-        LINE(b, "    left |= in_0[%s] != in_0[%s]; /* NaN is last */", second, second);
+        const char *nan = falls ? first : second;
+        LINE(b, "    left |= in_0[%s] != in_0[%s]; /* NaN is %s */", nan, nan, falls ? "first" : "last");
     }
     LINE(b, "}");
     LINE(b, "next[k] = left ? order[p++] : order[q++];");
@@ -158,7 +160,7 @@ static void print_merges(struct mc_block *b, int64_t n, const char *first, const
 mc_status mc_block_sort(struct mc_block *b)
 {
     const struct mc_export_value *y = &b->result[0], *x = &b->in[0], *v[2] = { y, x };
-    const bool places = b->n->op->line == LINE_ORDER, real = mc_is_float(x->type.dtype);
+    const bool places = b->n->op->line != LINE_SORTED, real = mc_is_float(x->type.dtype);
     int axis;
     TRY(mc_axis_check(b->n->op->name, mc_attr_int(&b->n->attr[0]), x->type.rank, &axis));
     const int64_t count = x->type.dims[axis], sx = mc_block_step(x, axis);
@@ -181,8 +183,8 @@ mc_status mc_block_sort(struct mc_block *b)
                           second = line_place(&s, 1, "order[q]", sx),
                           from = line_place(&s, 1, "order[k]", sx),
                           to = line_place(&s, 0, "k", mc_block_step(y, axis));
-    print_merges(b, count, first.s, second.s, real);
-    mc_c_loop(&b->c, "k", 0, count);
+    print_merges(b, count, first.s, second.s, real, b->n->op->line == LINE_LAST);
+    mc_c_loop(&b->c, "k", 0, y->type.dims[axis]);
     if (places) {
         LINE(b, "out_0[%s] = order[k];", to.s);
     } else {

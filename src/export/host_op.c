@@ -17,6 +17,8 @@ static const struct row {
     { "recurrence",           mc_block_recurrence },
     { "sort",                 mc_block_sort },
     { "argsort",              mc_block_sort },
+    { "first_of_rising",      mc_block_sort },
+    { "first_of_falling",     mc_block_sort },
     { "permute_row_elements", mc_block_permute },
     { "channel_sum",          mc_block_channels },
     { "join",                 mc_block_join },

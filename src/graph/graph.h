@@ -109,10 +109,16 @@ enum mc_reduction {
 };
 /* The family of solvers of an op with OP_HEAVY. */
 enum mc_solvers { SOLVERS_NONE, SOLVERS_GEMM, SOLVERS_CONV, SOLVERS_POOL, SOLVERS_NORM };
-/* What an op with OP_LINES computes of each line. */
+/* What an op computes of each line along its axis. */
 enum mc_line {
-    LINE_OTHER, LINE_SUMS, LINE_PRODUCTS, LINE_SORTED,
-    LINE_ORDER             /* the positions that sort it */
+    LINE_OTHER, LINE_SUMS, LINE_PRODUCTS, LINE_MOST, LINE_LEAST, LINE_SORTED,
+    LINE_ORDER,            /* the positions that sort it */
+    LINE_FIRST, LINE_LAST, /* the first of these, and of those of the falling order */
+    LINE_SEARCH,           /* where elements belong in a sorted vector */
+    LINE_PERMUTED,         /* elements at positions */
+    LINE_PICKED,           /* elements at positions are replaced by larger ones, or smaller ones */
+    LINE_RECURS,           /* y[i + 1] = x[i] * y[i] + v[i] */
+    LINE_KINDS
 };
 /* Ops that determine sizes, views and dtypes.  Passes must know what such a node means; other ops are
  * FORM_NONE, and their flags say all that passes need. */

@@ -8,11 +8,6 @@ static mc_node *failed(mc_graph *g)
     return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
 }
 
-static struct mc_attr one_axis(int64_t *axis)
-{
-    return (struct mc_attr){ .kind = ATTR_INT, .n = 1, .ints = axis };
-}
-
 /* ---- index tensors for all axes: index along one, 0, 1, 2, ... along the others ---- */
 
 struct places {
@@ -192,21 +187,8 @@ static mc_node *first_of_order(mc_graph *g, const char *op, mc_node *x, int64_t 
         return mc_node_fail(g, MC_ESHAPE, "%s: %lld of %lld elements", op, (long long)count,
                             (long long)x->type.dims[*at]);
     }
-    int64_t line = *at;
-    struct mc_attr a = one_axis(&line), all = { .kind = ATTR_AXES, .n = 1, .ints = &line };
-    struct mc_bind b[] = { { "x", x, NULL },
-                           { "n", mc_size_of(x, *at), NULL },
-                           { "k", mc_node_int(g, count), NULL },
-                           { "axis", NULL, &a },
-                           { "all", NULL, &all } };
-    mc_node *p = mc_expr(
-        g, k < 0 ? "argsort(x, axis=axis)" : "n - 1 - flip(argsort(flip(x, axis=all), axis=axis), axis=all)",
-        b, NELEM(b));
-    if (x->type.dims[*at] < 0 && !mc_is_error(p)) {
-        b[2].node = mc_hold(b[2].node, mc_expr(g, "k <= n", b, NELEM(b)),
-                            "topk: more elements than there are");
-    }
-    return mc_is_error(p) ? p : mc_part(p, *at, NULL, b[2].node);
+    return mc_call_op(g, k < 0 ? "first_of_rising" : "first_of_falling", 1, &x, "axis=%d, k=%lld", *at,
+                      (long long)count);
 }
 
 static mc_node *top(mc_graph *g, const char *op, mc_node *x, const struct mc_attr *attr, mc_node **where)
@@ -363,7 +345,7 @@ const struct mc_op mc_ops_along[] = {
       .example = MANUAL(TABLE "index = [[0, 0], [1, 2]]; put_along_axis(x, index, 10., mode='add')"),
       .doc = MANUAL("x with its elements at the indices of each line set to v (mode set), increased by v as often as an index repeats (add), "
              "or replaced by v where that is larger (max) or smaller (min)") })
-    { .name = "scatter_pick", .flags = OP_HIDDEN, .params = "x, v, index, axis:int, least=False:bool", .nout = 1, .infer = pick_infer,
+    { .name = "scatter_pick", .flags = OP_HIDDEN, .line = LINE_PICKED, .params = "x, v, index, axis:int, least=False:bool", .nout = 1, .infer = pick_infer,
       .size = mc_same_size, .eval = pick_eval, .grad = pick_grad, .doc = MANUAL("the larger, or smaller, of x and of v at indices along an axis") },
     BUILT({ .name = "topk", .params = "x, k:int, axis=-1:int", .nout = 1, .build = build_topk, .example = MANUAL(TABLE "topk(x, 2)"),
       .doc = MANUAL("the k largest elements along an axis, in falling order, NaN first; of k < 0 the -k smallest, in rising order") })

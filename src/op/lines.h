@@ -13,6 +13,8 @@ struct mc_lines {
     int64_t step[3];                             /* bytes from one to the next, by array */
 };
 
+enum { MC_SUM_BLOCK = 256 };  /* running sums of floats are added in blocks of so many, each from zero */
+
 /* n arrays, at most 3. False: there is no line. Then mc_walk_next(&l->walk) goes on to the next. */
 bool mc_lines_begin(struct mc_lines *l, int axis, int n, const mc_array *const *a);
 

@@ -227,7 +227,7 @@ static mc_node *build_choose(mc_graph *g, int nin, mc_node *const *in, const str
 }
 
 const struct mc_op mc_ops_position[] = {
-    { .name = "searchsorted", .params = "a, v, side=left:text", .nout = 1, .infer = search_infer, .size = search_size, .eval = search_eval,
+    { .name = "searchsorted", .params = "a, v, side=left:text", .line = LINE_SEARCH, .nout = 1, .infer = search_infer, .size = search_size, .eval = search_eval,
       .build = build_search, .disconnected = 3, .example = MANUAL("a = [1., 2, 2, 5]; v = [2., 6, 0]; searchsorted(a, v)"),
       .doc = MANUAL("where the elements of v can be put into a, a vector in rising order: before elements that are equal, or with side='right' behind them") },
     BUILT({ .name = "digitize", .params = "x, bins", .nout = 1, .formula = "searchsorted(bins, x, side='right')", .example = MANUAL("x = [0.5, 2, 9]; bins = [1., 2, 4]; digitize(x, bins)"),

@@ -1,10 +1,10 @@
 /* running.c: cumulative sums and products along one axis.
  *
  * Invariant: the axis of a node is non-negative and never None; flattening is a separate node. */
-#include "op/op.h"
+#include "op/lines.h"
 #include <math.h>
 
-enum { CHUNK = 256 }; /* elements converted and added at a time */
+enum { CHUNK = MC_SUM_BLOCK }; /* elements converted and added at a time */
 
 union acc { double f64; float f32; int64_t i64; uint64_t u64; };
 typedef void run(union acc *a, void *px, int n); /* in place */
@@ -120,6 +120,18 @@ static void begin(const struct running *r, void *a)
     }
 }
 
+/* Sums of floats of one chunk, each from zero, after what precedes the chunk: blocks can be computed side by
+ * side. */
+static void sum_block(union acc *before, double *x, int n)
+{
+    union acc a = { .f64 = 0 };
+    sum_f64(&a, x, n);
+    for (int i = 0; i < n; i++) {
+        x[i] = before->f64 + x[i];
+    }
+    before->f64 = before->f64 + a.f64;
+}
+
 /* One line along the axis. */
 static void along(const struct running *r, const char *x, char *y)
 {
@@ -131,7 +143,11 @@ static void along(const struct running *r, const char *x, char *y)
     for (int64_t at = 0; at < r->x->dims[r->axis]; at += CHUNK) {
         int m = (int)MC_MIN(r->x->dims[r->axis] - at, CHUNK);
         mc_convert(r->row->read, chunk, size, r->x->dtype, x + at * sx, sx, m);
-        r->row->run[r->way](&a, chunk, m);
+        if (r->way == SUM && r->row->read == MC_FLOAT64) {
+            sum_block(&a, (double *)(void *)chunk, m);
+        } else {
+            r->row->run[r->way](&a, chunk, m);
+        }
         mc_convert(r->y->dtype, y + at * sy, sy, r->row->read, chunk, size, m);
     }
 }
@@ -335,14 +351,14 @@ const struct mc_op mc_ops_running[] = {
       .formula = "z = eq(x, 0); s = where(z, 1, x); k = cumsum(z, axis=axis); c = v * cumprod(s, axis=axis); "
                  "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, 0), axis=axis)) / s",
       .doc = MANUAL("the gradient of cumprod(x), from the gradient v of its result") },
-    { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
+    { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .line = LINE_RECURS, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
       .infer = recurrence_infer, .size = mc_same_size, .eval = recurrence_eval, .grad = recurrence_grad,
       .doc = MANUAL("y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from the end of the axis") },
     { .name = "cumprod", RUNNING, .line = LINE_PRODUCTS, .build = build_cumprod, .grad = cumprod_grad,
       .doc = MANUAL("cumulative product along an axis; with axis=None of flattened x") },
-    { .name = "cummax", RUNNING, .build = build_cummax, .grad = extreme_grad,
+    { .name = "cummax", RUNNING, .line = LINE_MOST, .build = build_cummax, .grad = extreme_grad,
       .doc = MANUAL("the largest of the first elements along an axis, from a NaN on NaN; None flattens") },
-    { .name = "cummin", RUNNING, .build = build_cummin, .grad = extreme_grad,
+    { .name = "cummin", RUNNING, .line = LINE_LEAST, .build = build_cummin, .grad = extreme_grad,
       .doc = MANUAL("the smallest of the first elements along an axis, from a NaN on NaN; None flattens") },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

@@ -1,4 +1,4 @@
-/* sort.c: sorts lines along an axis, and permutes lines.
+/* sort.c: sorts lines along an axis, all of them or their first elements, and permutes lines.
  *
  * Invariant: elements are compared by keys, unsigned numbers in the order of the values. NaN is last, -0
  * equals 0, and the sort is stable. */
@@ -181,6 +181,11 @@ static void put(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
+static bool falls(const mc_node *n)
+{
+    return n->op->line == LINE_LAST;
+}
+
 static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bool positions)
 {
     struct mc_lines l;
@@ -203,12 +208,18 @@ static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bo
         const int64_t *order = NULL;
         if (size <= sizeof(uint32_t) && l.count <= (int64_t)UINT32_MAX) {
             words_of(key, x, l.walk.p[0], l.step[0], l.count);
+            for (int64_t i = 0; falls(n) && i < l.count; i++) {
+                key[i] ^= UINT64_MAX << 32;
+            }
             word = order_words(l.count, key, (uint64_t *)a);
         } else {
             keys_of(key, x, l.walk.p[0], l.step[0], l.count);
+            for (int64_t i = 0; falls(n) && i < l.count; i++) {
+                key[i] = ~key[i];
+            }
             order = order_of(l.count, key, a, b);
         }
-        for (int64_t i = 0; i < l.count; i++) {
+        for (int64_t i = 0; i < y->dims[axis]; i++) {
             char *to = l.walk.p[1] + i * l.step[1];
             int64_t from = word ? (int64_t)(uint32_t)word[i] : order[i];
             if (positions) {
@@ -246,6 +257,29 @@ static mc_status sort_eval(const mc_node *n, mc_array *const *in, mc_array *cons
 static mc_status argsort_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     return sort_lines(n, in[0], out[0], true);
+}
+
+/* ---- the positions of the first k elements in rising or in falling order ---- */
+
+static mc_status first_infer(struct mc_infer *q)
+{
+    int axis;
+    const int64_t k = mc_attr_int(&q->attr[1]);
+    q->out[0] = q->in[0];
+    q->out[0].dtype = MC_INT64;
+    TRY(mc_axis_check(q->op->name, mc_attr_int(&q->attr[0]), q->in[0].rank, &axis));
+    q->out[0].dims[axis] = k;
+    return q->in[0].dims[axis] < 0 || q->in[0].dims[axis] >= k
+               ? MC_OK
+               : mc_fail(MC_ESHAPE, "topk: more elements than there are: %lld of %lld", (long long)k,
+                         (long long)q->in[0].dims[axis]);
+}
+
+static mc_node *first_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    return axis == mc_attr_int(&n->attr[0]) ? mc_node_int(n->graph, mc_attr_int(&n->attr[1]))
+                                            : mc_size_of(n->in[0], axis);
 }
 
 static mc_node *along(mc_graph *g, const char *op, int n, mc_node *const *in, const mc_node *like)
@@ -369,7 +403,13 @@ const struct mc_op mc_ops_sort[] = {
     { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .line = LINE_ORDER, .nout = 1, .infer = argsort_infer, .size = mc_same_size,
       .eval = argsort_eval,
       .disconnected = 1, .doc = MANUAL("the indices in x of the elements of sort(x); equal elements keep their order") },
-    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,
+    { .name = "first_of_rising", .params = "x, axis:int, k:int", .flags = OP_HIDDEN, .line = LINE_FIRST, .nout = 1,
+      .infer = first_infer, .size = first_size, .eval = argsort_eval, .disconnected = 1,
+      .doc = MANUAL("where the k smallest elements along an axis stand, equal ones in the order of x") },
+    { .name = "first_of_falling", .params = "x, axis:int, k:int", .flags = OP_HIDDEN, .line = LINE_LAST, .nout = 1,
+      .infer = first_infer, .size = first_size, .eval = argsort_eval, .disconnected = 1,
+      .doc = MANUAL("where the k largest elements along an axis stand, NaN first, equal ones in the order of x") },
+    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .line = LINE_PERMUTED, .nout = 1, .infer = permute_infer,
       .size = mc_same_size,
       .eval = permute_eval, .grad = permute_grad, .build = build_permute,
       .doc = MANUAL("the elements of each row of x in the order of the permutation p; a vector x or p is used for all rows of the other") },

@@ -257,7 +257,12 @@ struct mc_plan *mc_choice_fastest(struct mc_choice *c)
     return mc_choice_cheapest(c);
 }
 
-/* ---- factorizations: the reference computes them ---- */
+/* ---- factorizations, sorts and searches: the reference computes them ---- */
+
+mc_status mc_line_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec)
+{
+    return mc_factor_step_plan(f, p, step, exec);
+}
 
 mc_status mc_factor_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec)
 {

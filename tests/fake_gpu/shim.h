@@ -146,6 +146,12 @@ template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned d, i
     const T *a = shim_warp(v);
     return (l & (w - 1)) + d < (unsigned)w ? a[l + d] : v;
 }
+template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned d, int w = 32)
+{
+    const unsigned l = shim_now->lane;
+    const T *a = shim_warp(v);
+    return (l & (w - 1)) >= d ? a[l - d] : v;
+}
 template <class T> static inline T __shfl_xor_sync(unsigned, T v, int d, int w = 32)
 {
     const unsigned l = shim_now->lane;
@@ -158,6 +164,14 @@ static inline unsigned __ballot_sync(unsigned, int p)
     for (int i = 0; i < 32; i++)
         r |= a[i] ? 1u << i : 0;
     return r;
+}
+static inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
 }
 static inline int __syncthreads_or(int p)
 {

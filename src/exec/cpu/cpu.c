@@ -38,6 +38,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         break;
     case STEP_HOST:
         TRY(mc_factor_step_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_line_step_plan(f, p, step, &sp->exec));
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
         break;
     }

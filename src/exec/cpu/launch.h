@@ -106,5 +106,7 @@ void mc_column_sums_join(const struct mc_running *r, char *const *base);
  * step */
 mc_status mc_factor_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
                               struct mc_exec **exec);
+/* lines.c: the same for ops on lines */
+mc_status mc_line_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec);
 
 #endif

@@ -182,6 +182,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     const int64_t elements = a.indices * a.each,
                   moves = words ? elements * (int64_t)mc_dtypes[w->dtype].size / REGION_WORD : elements;
     struct mc_grid indices = mc_cuda_grid_1d(a.indices, 256), line = mc_cuda_grid_1d(moves, 256);
+    line.blocks[0] = w->few ? MC_MIN(line.blocks[0], 4 * (unsigned)d->processors) : line.blocks[0];
     mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &indices, &a, sizeof a)
                              : MC_OK;
     s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &indices, &a, sizeof a) : s;

@@ -21,6 +21,7 @@ struct mc_copy_step {
     void *targets, *chain, *move; /* NULL: not launched */
     void *rows;                 /* in place of `move` if the words of x and y are aligned; or NULL */
     struct mc_region_args args;
+    bool few;                   /* `move` adds to a copy of x in each block first */
     mc_dtype dtype;             /* of x and y */
     int x, y, index[8];         /* value ids */
     int64_t x_at;               /* offset of the region, bytes */

@@ -53,7 +53,8 @@ static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
-            const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_scan_sort_can(st);
+            const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_lines_can(st, &own->checks) ||
+                                    mc_cuda_factor_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }
@@ -270,7 +271,8 @@ static bool compiled(const struct mc_function *f, int step)
 static bool is_left_to_reference(const struct mc_function *f, int step)
 {
     const struct mc_shape_plan *p = mc_newest_plan(f);
-    return p ? p->step[step].exec == &mc_exec_reference : f->code->program.step.at[step].reason[0] != '\0';
+    const struct mc_exec *e = p ? p->step[step].exec : NULL;
+    return p ? e && e->ops->host : f->code->program.step.at[step].reason[0] != '\0';
 }
 
 static void code_free(struct mc_code_unit *u)
@@ -342,7 +344,9 @@ static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int s
     case STEP_HOST:
         TRY(mc_cuda_fn_custom_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, false, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_copy_step_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, true, &sp->exec));
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
     }
     return MC_OK;

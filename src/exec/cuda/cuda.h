@@ -79,13 +79,23 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st);
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* the launch that mc_grid_plan made; NULL: it made none */
 const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
+/* word 0 of error words: an index of a view; a matrix; -1 - axis: an index of a region */
+enum { MC_CUDA_ERR_VIEW = 1, MC_CUDA_ERR_MATRIX = 2 };
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
 /* can copy_step.c run it? checks: set if that checks indices */
 bool mc_copy_step_can(const struct mc_step *st, bool *checks);
 mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
-/* scan_sort.c: cumulative sums and products, sort, argsort */
-bool mc_scan_sort_can(const struct mc_step *st);
+/* lines.c: results so far along an axis, sorting, searching */
+bool mc_lines_can(const struct mc_step *st, bool *checks);
 mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+/* factor.c: factorizations of stacks of small matrices; host: of any, by the solvers of the CPU */
+bool mc_cuda_factor_can(const struct mc_step *st, bool *checks);
+mc_status mc_cuda_factor_plan(struct mc_function *f, struct mc_shape_plan *p, int step, bool host,
+                              struct mc_exec **made);
+struct mc_factor;
+void mc_factor_source(const struct mc_factor *f, struct mc_str *defines); /* what precedes the text */
+/* the error that the kernel of e has set in the error words */
+mc_status mc_cuda_factor_error(const struct mc_exec *e, const int64_t *err);
 /* custom.c: users' ops given as CUDA C */
 mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u);
 mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
@@ -116,7 +126,8 @@ mc_status mc_cuda_fn_images(struct mc_function *f, const char *archs, struct mc_
 /* capture.c: captures all steps, each waiting only for those that it depends on */
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */
-extern const struct mc_cuda_text mc_finish_call_text, mc_scan_sort_text, mc_index_step_text;
+extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
+    mc_first_text, mc_each_text, mc_factor_step_text, mc_index_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
 /* allocates the error words before the first call */

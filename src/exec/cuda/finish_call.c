@@ -7,7 +7,8 @@
 #include "exec/cuda/finish_call_args.h"
 #include <stdatomic.h>
 
-/* words of a check; after them, the element that a view returns for an index out of range */
+/* words of a check; after them, the element that a view returns for an index out of range, or the pivot of a
+ * matrix */
 enum { CHECK = 4, SPILL = 1,
        SPREAD = 16 << 10 };
 
@@ -89,7 +90,7 @@ mc_status mc_cuda_fn_ready(struct mc_function *f)
 mc_status mc_cuda_fn_error_wait(struct mc_function *f)
 {
     const struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
-    int64_t err[4] = { 0 };
+    int64_t err[CHECK + SPILL] = { 0 };
     if (!own->failed) {
         return MC_OK;
     }
@@ -100,6 +101,10 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
     TRY(mc_cuda_clear(mc_cuda_of(f->code), own->failed, sizeof err));
     if (own->error_flag) {
         atomic_store(word(f), 0);
+    }
+    if (err[0] == MC_CUDA_ERR_MATRIX) {
+        const struct mc_shape_plan *p = mc_newest_plan(f);
+        return mc_step_error(f, (int)err[3], mc_cuda_factor_error(p ? p->step[err[3]].exec : NULL, err));
     }
     char axis[32] = "";
     if (err[0] < 0) { /* for a region, word 0 is -1 - axis */

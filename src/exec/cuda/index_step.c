@@ -41,8 +41,12 @@ static mc_status load(struct mc_copy_step *w, mc_dtype d, const char *move)
     struct mc_str defines = { 0 };
     w->dtype = d;
     mc_cuda_types(&defines, d, false);
-    bool repeats = strcmp(move, "put_") == 0 && w->args.nindex,
-         rows = strcmp(move, "take") == 0 && can_move_words(&w->args, d);
+    const bool puts = strcmp(move, "put_") == 0 && w->args.nindex,
+               /* sums of integers do not depend on the order, so no chain of equal indices is needed */
+        adds = puts && !w->args.set && !mc_is_float(d) && d != MC_BOOL;
+    w->few = adds && w->args.whole && w->args.each == 1;
+    move = w->few ? "add_few" : adds ? "add_" : move;
+    bool repeats = puts && !adds, rows = strcmp(move, "take") == 0 && can_move_words(&w->args, d);
     const struct mc_cuda_kernel_ref kernels[] = { { &w->move, move },
                                                   { &w->rows, rows ? "take_rows" : NULL },
                                                   { &w->targets, w->args.nindex ? "targets" : NULL },
@@ -137,6 +141,8 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
     memcpy(all + rank - y->type.rank, ys, (size_t)y->type.rank * sizeof *ys);
     axes_of(n, x->type.dims, xs, all, x->type.rank, &w->args);
     w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
+    const int64_t whole = mc_dims_count(x->type.rank, x->type.dims);
+    w->args.whole = whole <= REGION_FEW ? (int32_t)whole : 0;
     return load(w, x->type.dtype, "put_");
 }
 

@@ -6,6 +6,8 @@
  *          A thread scans the indices after its own, so the depth is O(indices).
  * take:    y = x at the targets; take_rows if the elements of an index are contiguous, sixteen bytes for
  *          each thread.
+ * add_:    x += y of integers, in any order; add_few: the same where x is so small that each block adds to a
+ *          copy of its own first.
  * put_:    x = y, or x += y, at the targets.  The thread of the first index follows its chain, so equal
  *          targets are written in order by one thread. */
 #include "heavy/cuda/region_args.h"
@@ -105,3 +107,50 @@ extern "C" __global__ void __launch_bounds__(256) put_(const __grid_constant__ a
         *at = v;
     }
 }
+
+#if !FLOAT
+/* Adds within a word of 4 bytes. */
+__device__ __forceinline__ void add_to(T *at, T v)
+{
+    if (sizeof(T) == 8) {
+        atomicAdd((u64 *)at, (u64)v);
+    } else if (sizeof(T) == 4) {
+        atomicAdd((unsigned *)at, (unsigned)v);
+    } else {
+        unsigned *word = (unsigned *)((u64)at & ~(u64)3), seen = *(volatile unsigned *)word;
+        for (unsigned was = ~seen; was != seen;) {
+            unsigned next = seen;
+            *(T *)((char *)&next + ((u64)at & 3)) += v;
+            was = seen;
+            seen = atomicCAS(word, was, next);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) add_(const __grid_constant__ args a)
+{
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.indices * a.each; e += gridDim.x * 256ll) {
+        const i64 i = e / a.each, f = e - i * a.each;
+        add_to(a.x + a.target[i] + offset(f, a.nfree, a.free, a.xfree),
+               a.y[offset(i, a.nspan, a.span, a.yspan) + offset(f, a.nfree, a.free, a.yfree)]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) add_few(const __grid_constant__ args a)
+{
+    __shared__ u64 sum[REGION_FEW];
+    for (int i = threadIdx.x; i < a.whole; i += 256) {
+        sum[i] = 0;
+    }
+    __syncthreads();
+    for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < a.indices; i += gridDim.x * 256ll) {
+        atomicAdd(&sum[a.target[i]], (u64)a.y[offset(i, a.nspan, a.span, a.yspan)]);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < a.whole; i += 256) {
+        if (sum[i]) {
+            add_to(a.x + i, (T)sum[i]);
+        }
+    }
+}
+#endif

@@ -6,6 +6,8 @@
 
 MC_ARGS_TYPE(T);
 
+enum { REGION_FEW = 4096 };
+
 struct mc_region_args {
     T *x;
     T *y;
@@ -19,6 +21,7 @@ struct mc_region_args {
     i64 indices, each;           /* elements of the index tensors; elements of x that one selects */
     int nindex, nspan, nfree, set, number;
     int axis[8];                /* the axis of x that each index tensor indexes */
+    int whole;                  /* elements of x, if REGION_FEW at most */
 };
 MC_ARGS_SIZE(mc_region_args, 1176);
 

@@ -1,0 +1,18 @@
+/* factor_args.h: the arguments of the kernel of factor.cu. */
+#ifndef MC_EXEC_CUDA_FACTOR_ARGS_H
+#define MC_EXEC_CUDA_FACTOR_ARGS_H
+
+#include "device/cuda/args.h"
+
+struct mc_factor_args {
+    const char *in[2];          /* NULL: there is none */
+    char *out[3];
+    char *work;                 /* `stride` bytes for each thread */
+    i64 in_bytes[2], out_bytes[3]; /* of one matrix */
+    i64 sizes[6];               /* struct mc_factor's g */
+    i64 batch, stride;
+    i64 *err, number;           /* error words, the step's number in them */
+};
+MC_ARGS_SIZE(mc_factor_args, 168);
+
+#endif

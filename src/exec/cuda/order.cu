@@ -1,0 +1,318 @@
+/* order.cu: sorts lines by radix, a digit of 8 bits in each pass from the lowest: stable.
+ *
+ * near_:  a line of one tile, all passes in shared memory.
+ * digits: counts the digits of all passes.
+ * pass:   moves elements to where their digit lies.  Tiles are begun in order.  A tile publishes how many
+ *         elements it has of each digit, adds what the tiles before it published, and publishes the sum.
+ * With POSITIONS an element has its position in x with it, and the result is positions. */
+#include "exec/cuda/order_args.h"
+typedef mc_order_args args;
+enum { WARPS = THREADS / 32, TILE = THREADS * ITEMS, DIGITS = 256, PASSES = sizeof(U) };
+enum { OWNERS = THREADS < DIGITS ? THREADS : DIGITS, OWN = DIGITS / OWNERS }; /* threads that own digits */
+#define OWNED(d) (int d = threadIdx.x * OWN; threadIdx.x < OWNERS && d < (int)threadIdx.x * OWN + OWN; d++)
+
+__device__ __forceinline__ unsigned digit_of(U u, int pass)
+{
+    return (unsigned)(key_of(u) >> 8 * pass) & 255;
+}
+
+/* ---- a tile: item j of a lane is element 32 j + lane of its warp's part ---- */
+
+struct tile {
+    unsigned warp[WARPS][DIGITS];   /* by warp and digit: a count, then the first place in the tile */
+    unsigned of_warps[2][WARPS];
+    unsigned all;
+};
+
+/* rank[j]: how many elements of the same digit are before it in its warp's part. */
+__device__ __forceinline__ void rank_items(tile &s, const U *item, int pass, unsigned *rank)
+{
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (unsigned i = threadIdx.x; i < WARPS * DIGITS; i += THREADS) {
+        (&s.warp[0][0])[i] = 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        const unsigned d = digit_of(item[j], pass);
+        unsigned same = 0xffffffff;
+#pragma unroll
+        for (int b = 0; b < 8; b++) {
+            const unsigned set = __ballot_sync(0xffffffff, d >> b & 1);
+            same &= d >> b & 1 ? set : ~set;
+        }
+        const int first = __ffs(same) - 1;
+        unsigned before = 0;
+        if ((int)lane == first) {
+            before = s.warp[warp][d];
+            s.warp[warp][d] = before + __popc(same);
+        }
+        rank[j] = __shfl_sync(0xffffffff, before, first) + __popc(same & ((1u << lane) - 1));
+        __syncwarp();
+    }
+    __syncthreads();
+}
+
+/* Counts of warps become how many elements of the digit are in the warps before; count: of the tile. */
+__device__ __forceinline__ void before_warps(tile &s, unsigned *count)
+{
+    int k = 0;
+    for OWNED(d) {
+        unsigned sum = 0;
+        for (int w = 0; w < WARPS; w++) {
+            const unsigned c = s.warp[w][d];
+            s.warp[w][d] = sum;
+            sum += c;
+        }
+        count[k++] = sum;
+    }
+}
+
+/* Counts by digit become sums over the digits before; all threads take part. */
+__device__ __forceinline__ void before_digits(tile &s, const unsigned *count, unsigned *start, int side)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    unsigned mine = 0, sum = 0;
+    for (int k = 0; k < OWN; k++) {
+        mine += threadIdx.x < OWNERS ? count[k] : 0;
+    }
+    sum = mine;
+    for (int d = 1; d < 32; d *= 2) {
+        const unsigned other = __shfl_up_sync(0xffffffff, sum, d);
+        sum += lane >= d ? other : 0;
+    }
+    if (lane == 31) {
+        s.of_warps[side][warp] = sum;
+    }
+    __syncthreads();
+    sum -= mine;
+    for (int w = 0; w < warp; w++) {
+        sum += s.of_warps[side][w];
+    }
+    for (int k = 0; k < OWN; k++) {
+        const unsigned c = threadIdx.x < OWNERS ? count[k] : 0; /* start may be count */
+        start[k] = sum;
+        sum += c;
+    }
+}
+
+#if !FAR
+/* ---- lines of one tile ---- */
+
+extern "C" __global__ void __launch_bounds__(THREADS) near_(const __grid_constant__ args a)
+{
+    __shared__ tile s;
+    __shared__ U moved[TILE];
+#if POSITIONS
+    __shared__ unsigned short moved_at[TILE];
+    unsigned short at[ITEMS];
+#endif
+    const i64 line = blockIdx.x;
+    const T *x = a.x + begin_of(a.l, line, a.l.xline);
+    O *y = a.y + begin_of(a.l, line, a.l.yline);
+    const int first = threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
+    U item[ITEMS];
+    unsigned rank[ITEMS], count[OWN], start[OWN];
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        item[j] = first + 32 * j < a.l.count ? bits_of(x[(first + 32 * j) * a.l.xstep]) : last_bits();
+#if POSITIONS
+        at[j] = (unsigned short)(first + 32 * j);
+#endif
+    }
+    _Pragma("unroll 1") for (int pass = 0; pass < PASSES; pass++) {
+        rank_items(s, item, pass, rank);
+        before_warps(s, count);
+        bool one = false;
+        for (int k = 0; k < OWN; k++) {
+            one |= threadIdx.x < OWNERS && count[k] == TILE;
+        }
+        if (__syncthreads_or(one)) { /* all elements share the digit */
+            continue;
+        }
+        before_digits(s, count, start, 0);
+        int k = 0;
+        for OWNED(d) {
+            for (int w = 0; w < WARPS; w++) {
+                s.warp[w][d] += start[k];
+            }
+            k++;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < ITEMS; j++) {
+            const unsigned to = s.warp[threadIdx.x / 32][digit_of(item[j], pass)] + rank[j];
+            moved[to] = item[j];
+#if POSITIONS
+            moved_at[to] = at[j];
+#endif
+        }
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < ITEMS; j++) {
+            item[j] = moved[first + 32 * j];
+#if POSITIONS
+            at[j] = moved_at[first + 32 * j];
+#endif
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        if (first + 32 * j < a.keep) {
+#if POSITIONS
+            y[(first + 32 * j) * a.l.ystep] = at[j];
+#else
+            y[(first + 32 * j) * a.l.ystep] = *(const O *)&item[j];
+#endif
+        }
+    }
+}
+
+#else
+/* ---- longer lines ---- */
+
+extern "C" __global__ void __launch_bounds__(THREADS) digits(const __grid_constant__ args a)
+{
+    __shared__ unsigned count[PASSES][DIGITS];
+    const i64 line = blockIdx.y;
+    const T *x = a.x + begin_of(a.l, line, a.l.xline);
+    for (unsigned i = threadIdx.x; i < PASSES * DIGITS; i += THREADS) {
+        (&count[0][0])[i] = 0;
+    }
+    __syncthreads();
+    for (i64 begin = blockIdx.x * (i64)THREADS; begin < a.l.count; begin += gridDim.x * (i64)THREADS) {
+        const i64 i = begin + threadIdx.x;
+        const bool in = i < a.l.count;
+        const U u = in ? bits_of(x[i * a.l.xstep]) : (U)0;
+        tally<8>(count[PASSES - 1], digit_of(u, PASSES - 1), in); /* of floats most have few top digits */
+#pragma unroll
+        for (int pass = 0; pass < PASSES - 1; pass++) {
+            if (in) {
+                atomicAdd(&count[pass][digit_of(u, pass)], 1u);
+            }
+        }
+    }
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < PASSES * DIGITS; i += THREADS) {
+        if ((&count[0][0])[i]) {
+            atomicAdd(&a.count[line * (PASSES * DIGITS) + i], (&count[0][0])[i]);
+        }
+    }
+}
+
+enum { PART = 1 << 30, WHOLE = 2 }; /* the top bits of a state: the tile's count; with those before it */
+
+/* Elements of the digit in the tiles before; *state is the tile's. */
+__device__ __forceinline__ unsigned before_tiles(unsigned *state, unsigned tile, unsigned mine)
+{
+    unsigned sum = 0;
+    if (tile) {
+        *(volatile unsigned *)state = mine | PART;
+        for (const unsigned *p = state - DIGITS;; p -= DIGITS) {
+            unsigned v;
+            do {
+                v = *(const volatile unsigned *)p;
+            } while (v >> 30 == 0);
+            sum += v & (PART - 1);
+            if (v >> 30 == WHOLE) {
+                break;
+            }
+        }
+    }
+    *(volatile unsigned *)state = (sum + mine) | (unsigned)WHOLE << 30;
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constant__ args a)
+{
+    __shared__ tile s;
+    __shared__ U moved[TILE];
+    __shared__ unsigned place[DIGITS];  /* of element i of the tile in its line, less i, by digit */
+    __shared__ unsigned none_from;      /* where they are in the tile: the last of their digit */
+    if (threadIdx.x == 0) {
+        s.all = atomicAdd(&a.ticket[a.pass], 1u);
+    }
+    __syncthreads();
+    const i64 line = s.all / (unsigned)a.tiles, mine = s.all % (unsigned)a.tiles;
+    const T *x = a.x + begin_of(a.l, line, a.l.xline);
+    O *y = a.y + begin_of(a.l, line, a.l.yline);
+    const i64 first = mine * TILE + threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
+    const bool begins = a.pass == 0, ends = a.pass == PASSES - 1;
+    const i64 over = (mine + 1) * TILE - a.l.count;     /* items of the last tile that are no elements */
+    const unsigned none = over > 0 ? (unsigned)over : 0, none_digit = digit_of(last_bits(), a.pass);
+    U item[ITEMS];
+    unsigned rank[ITEMS], count[OWN], start[OWN], base[OWN];
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        const i64 i = first + 32 * j;
+        item[j] = i >= a.l.count ? last_bits()
+                  : begins       ? bits_of(x[i * a.l.xstep])
+                                 : a.from[line * a.l.count + i];
+    }
+    rank_items(s, item, a.pass, rank);
+    before_warps(s, count);
+    before_digits(s, count, start, 0);
+    for (int k = 0; k < OWN; k++) {
+        base[k] = threadIdx.x < OWNERS
+                      ? a.count[(line * PASSES + a.pass) * DIGITS + threadIdx.x * OWN + k]
+                      : 0;
+    }
+    before_digits(s, base, base, 1);
+    int k = 0;
+    for OWNED(d) {
+        for (int w = 0; w < WARPS; w++) {
+            s.warp[w][d] += start[k];
+        }
+        if (d == (int)none_digit) {
+            none_from = start[k] + count[k] - none;
+        }
+        place[d] = base[k] - start[k] +
+                   before_tiles(a.state + (line * a.tiles + mine) * DIGITS + d, (unsigned)mine, count[k]);
+        k++;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        rank[j] += s.warp[threadIdx.x / 32][digit_of(item[j], a.pass)];
+        moved[rank[j]] = item[j];
+    }
+    __syncthreads();
+    unsigned to[ITEMS];
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        const unsigned i = threadIdx.x + THREADS * j;
+        const U u = moved[i];
+        to[j] = i - none_from < none ? ~0u : place[digit_of(u, a.pass)] + i;
+        if (to[j] < a.l.count) {
+            if (!ends) {
+                a.to[line * a.l.count + to[j]] = u;
+            }
+#if !POSITIONS
+            else if (to[j] < a.keep) {
+                y[to[j] * a.l.ystep] = *(const O *)&u;
+            }
+#endif
+        }
+    }
+#if POSITIONS
+    __shared__ unsigned moved_at[TILE];
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        const i64 i = first + 32 * j;
+        moved_at[rank[j]] = begins || i >= a.l.count ? (unsigned)i : a.from_at[line * a.l.count + i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < ITEMS; j++) {
+        const unsigned at = moved_at[threadIdx.x + THREADS * j];
+        if (to[j] < a.l.count) {
+            if (!ends) {
+                a.to_at[line * a.l.count + to[j]] = at;
+            } else if (to[j] < a.keep) {
+                y[to[j] * a.l.ystep] = at;
+            }
+        }
+    }
+#endif
+}
+#endif

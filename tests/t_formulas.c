@@ -121,6 +121,8 @@ static const struct { const char *call, *same; bool rough; } calls[] = {
     { "item(prob_max_pool(reshape(m, [3, 4, 1, 1]), ds=4), 0)[:, 0, 0, 0]", "s = sum(exp(m), axis=1); s / (s + 1)" },
     { "weighted_max_pool(reshape(m, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "sum(m * m, axis=1) / sum(m, axis=1)" },
     { "stochastic_max_pool(cast([1, 2], uint64), reshape(m, [12, 1, 1, 1]), ds=1, stream=3)[:, 0, 0, 0]", "ravel(m)" },
+    { "first_of_rising(m, axis=1, k=2)", "argsort(m, axis=1)[:, :2]" },
+    { "first_of_falling(m, axis=0, k=3)", "argsort(-m, axis=0)" },
     { "cumsum_behind(m, axis=1)", "cumsum(m[:, ::-1], axis=1)[:, ::-1]" },
     { "cumprod_back(m, n, axis=1)", "grad(sum(cumprod(m, axis=1) * n), m)" },
     { "global_pool(reshape(m, [1, 3, 2, 2]))", "reshape(mean(m, axis=1), [1, 3])" },

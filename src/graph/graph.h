@@ -115,6 +115,8 @@ enum mc_line {
     LINE_ORDER,            /* the positions that sort it */
     LINE_FIRST, LINE_LAST, /* the first of these, and of those of the falling order */
     LINE_SEARCH,           /* where elements belong in a sorted vector */
+    LINE_COUNTS,           /* how often each whole number occurs */
+    LINE_DRAW,             /* uniform numbers */
     LINE_KINDS
 };
 /* Ops that determine sizes, views and dtypes.  Passes must know what such a node means; other ops are

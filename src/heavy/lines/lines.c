@@ -11,6 +11,8 @@ static const struct row {
     [LINE_LAST]   = { mc_first_scratch,  mc_first_run  },
     [LINE_SUMS]   = { mc_sums_scratch,   mc_sums_run   },
     [LINE_SEARCH] = { mc_search_scratch, mc_search_run },
+    [LINE_COUNTS] = { mc_counts_scratch, mc_counts_run },
+    [LINE_DRAW]   = { mc_draw_scratch,   mc_draw_run   },
 };
 
 bool mc_line_scratch(const mc_node *n, const struct mc_type *in, int threads, size_t *bytes)

@@ -10,7 +10,7 @@
 
 struct mc_line_work {
     const mc_node *node;
-    mc_array *const *in, *const *out; /* in: any strides */
+    mc_array *const *in, *const *out; /* in: any strides; NULL where only a shape is read from it */
     char *scratch;              /* of mc_line_scratch bytes, aligned to 64 */
     int threads;
 };
@@ -25,6 +25,10 @@ size_t mc_sort_scratch(const mc_node *n, const struct mc_type *in, int threads);
 size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads);
 size_t mc_sums_scratch(const mc_node *n, const struct mc_type *in, int threads);
 size_t mc_search_scratch(const mc_node *n, const struct mc_type *in, int threads);
+size_t mc_counts_scratch(const mc_node *n, const struct mc_type *in, int threads);
+mc_status mc_counts_run(const struct mc_line_work *w);
+size_t mc_draw_scratch(const mc_node *n, const struct mc_type *in, int threads);
+mc_status mc_draw_run(const struct mc_line_work *w);
 mc_status mc_sort_run(const struct mc_line_work *w);
 mc_status mc_first_run(const struct mc_line_work *w);
 mc_status mc_sums_run(const struct mc_line_work *w);

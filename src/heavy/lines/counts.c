@@ -46,7 +46,13 @@ WEIGHTED(int64_t)
 
 static void add_counts(struct counts *c, int64_t *y, int64_t weight, int threads)
 {
-    c->parts = c->n < PART_LEAST || c->bins > c->n ? 1 : threads;
+    if (c->n < PART_LEAST || c->bins > c->n) {
+        for (int64_t k = 0; k < c->n; k++) {
+            y[c->i[k]] += weight;
+        }
+        return;
+    }
+    c->parts = threads;
     mc_team_tasks(count_part, c, c->parts, c->parts, c->parts, (double)c->n * SECONDS);
     for (int64_t part = 0; part < c->parts * TABLES; part++) {
         for (int64_t b = 0; b < c->bins; b++) {
@@ -72,9 +78,15 @@ mc_status mc_counts_run(const struct mc_line_work *w)
         return MC_OK;
     }
     switch (y->dtype) {
-    case MC_FLOAT32: add_float((float *)(void *)y->data, c.i, (const float *)(void *)weight->data, c.n); break;
-    case MC_FLOAT64: add_double((double *)(void *)y->data, c.i, (const double *)(void *)weight->data, c.n); break;
-    case MC_INT64: add_int64_t((int64_t *)(void *)y->data, c.i, (const int64_t *)(void *)weight->data, c.n); break;
+    case MC_FLOAT32:
+        add_float((float *)(void *)y->data, c.i, (const float *)(void *)weight->data, c.n);
+        break;
+    case MC_FLOAT64:
+        add_double((double *)(void *)y->data, c.i, (const double *)(void *)weight->data, c.n);
+        break;
+    case MC_INT64:
+        add_int64_t((int64_t *)(void *)y->data, c.i, (const int64_t *)(void *)weight->data, c.n);
+        break;
     default: return w->node->op->eval(w->node, w->in, w->out);
     }
     return MC_OK;

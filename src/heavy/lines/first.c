@@ -4,7 +4,7 @@
  * sees its elements in their order, so of equal ones the first are kept. */
 #include "heavy/lines/lines.h"
 
-enum { CHUNK = 256, LEAST_ROOM = 2048, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
+enum { CHUNK = 256, LEAST_ROOM = 256, FEW = 32, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
 static const double SECONDS = 5e-10;
 
 struct first {
@@ -58,9 +58,9 @@ size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads)
 }
 
 /* Sorts n candidates at `best`, in place. */
-static void sort_candidates(struct mc_pair *best, int64_t n, int64_t room)
+static void sort_candidates(struct mc_pair *best, int64_t n, int64_t room, int bits)
 {
-    struct mc_pair *other = best + room, *sorted = mc_radix_pairs(best, other, n, other + room, 1);
+    struct mc_pair *other = best + room, *sorted = mc_radix_pairs(best, other, n, bits, other + room);
     if (sorted != best) {
         memcpy(best, sorted, (size_t)n * sizeof *best);
     }
@@ -89,6 +89,17 @@ static uint64_t chunk_keys(const struct first *f, int64_t at, int64_t m, uint64_
     return least;
 }
 
+/* Puts e into its place among `many` sorted candidates, of which k stay; behind those that equal it. */
+static int64_t insert(struct mc_pair *best, int64_t many, int64_t k, struct mc_pair e)
+{
+    int64_t at = many < k ? many : k - 1;
+    for (; at > 0 && best[at - 1].key > e.key; at--) {
+        best[at] = best[at - 1];
+    }
+    best[at] = e;
+    return MC_MIN(many + 1, k);
+}
+
 static void choose_part(void *arg, int64_t part, int slot)
 {
     struct first *f = arg;
@@ -97,6 +108,8 @@ static void choose_part(void *arg, int64_t part, int slot)
     int64_t many = 0;
     uint64_t below = UINT64_MAX, key[CHUNK];
     bool full = false; /* k candidates are known; others must be below */
+    const bool few = f->k <= FEW;
+    const int bits = f->narrow ? 32 : 64;
     (void)slot;
     for (int64_t at = f->n * part / f->parts; at < to; at += CHUNK) {
         const int64_t m = MC_MIN(to - at, (int64_t)CHUNK);
@@ -107,16 +120,25 @@ static void choose_part(void *arg, int64_t part, int slot)
             if (full && key[i] >= below) {
                 continue;
             }
-            best[many++] = (struct mc_pair){ key[i], at + i };
-            if (many == f->room) {
-                sort_candidates(best, many, f->room);
+            if (few) {
+                many = insert(best, many, f->k, (struct mc_pair){ key[i], at + i });
+            } else {
+                best[many++] = (struct mc_pair){ key[i], at + i };
+            }
+            if (!few && many == f->room) {
+                sort_candidates(best, many, f->room, bits);
                 many = MC_MIN(many, f->k);
-                full = many == f->k;
-                below = full ? best[many - 1].key : below;
+                full = true;
+                below = best[many - 1].key;
+            } else if (few && many == f->k) {
+                full = true;
+                below = best[many - 1].key;
             }
         }
     }
-    sort_candidates(best, many, f->room);
+    if (!few) {
+        sort_candidates(best, many, f->room, bits);
+    }
     f->many[part] = MC_MIN(many, f->k);
 }
 
@@ -137,7 +159,7 @@ static void one_line(void *arg, int64_t line, int slot)
         many += f.many[i];
     }
     if (f.parts > 1) {
-        sort_candidates(f.best[0], many, f.room);
+        sort_candidates(f.best[0], many, f.room, f.narrow ? 32 : 64);
     }
     for (int64_t i = 0; i < f.k; i++) {
         memcpy(f.y + i * f.sy, &f.best[0][i].at, sizeof(int64_t));

@@ -57,7 +57,8 @@ struct mc_pair { uint64_t key; int64_t at; };
  * mc_radix_counts(n, threads) bytes. */
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads);
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads);
-struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, void *count, int threads);
+/* keys of pairs have so many bits */
+struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, int bits, void *count);
 size_t mc_radix_counts(int64_t n, int threads);
 
 #endif

@@ -49,14 +49,11 @@ size_t mc_radix_counts(int64_t n, int threads)
 
 #define E uint32_t
 #define KEY(e) (e)
-#define BITS 32
 #define NAME(x) x##_32
 #include "heavy/lines/radix.h"
 #undef E
-#undef BITS
 #undef NAME
 #define E uint64_t
-#define BITS 64
 #define NAME(x) x##_64
 #include "heavy/lines/radix.h"
 #undef E
@@ -69,17 +66,17 @@ size_t mc_radix_counts(int64_t n, int threads)
 
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads)
 {
-    return radix_32(a, b, n, 0, count, threads);
+    return radix_32(a, b, n, 0, 32, count, threads);
 }
 
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads)
 {
-    return radix_64(a, b, n, low, count, threads);
+    return radix_64(a, b, n, low, 64, count, threads);
 }
 
-struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, void *count, int threads)
+struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, int bits, void *count)
 {
-    return radix_pair(a, b, n, 0, count, threads);
+    return radix_pair(a, b, n, 0, bits, count, 1);
 }
 
 /* ---- one line ---- */
@@ -203,7 +200,7 @@ static void sort_run(const struct line *l, uint64_t *word, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         a[i] = (struct mc_pair){ l->key[(uint32_t)word[i]], (uint32_t)word[i] };
     }
-    a = mc_radix_pairs(a, b, n, l->pairs + 2 * l->n, 1);
+    a = mc_radix_pairs(a, b, n, 64, l->pairs + 2 * l->n);
     for (int64_t i = 0; i < n; i++) {
         word[i] = (word[i] & UINT64_MAX << 32) | (uint64_t)a[i].at;
     }

@@ -30,7 +30,7 @@ int main(void)
     mc_formula(g, "f = rfft(expand_dims(u, 0)); k = expand_dims(cast(arange(size(f, 1)), float64), -1); "
                   "now = f * exp(-0.01 * k ** 2 * t); "
                   "turned = stack([-now[..., 1], now[..., 0]], axis=-1); " /* i * now */
-                  "warm = irfft(now)[0] );
+                  "warm = irfft(now)[0]; slope = irfft(turned * k)[0]");
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "u, t", .outputs = "warm, slope" });
     if (!f) {
         return puts(mc_error(g)), 1;

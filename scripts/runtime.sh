@@ -5,7 +5,7 @@ set -euo pipefail
 build=${1:-build}
 so=$build/libmonochord-run.so
 [ -e "$so" ] || { echo "runtime: this build has none"; exit 0; }
-most=1110000
+most=1000000
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 stripped=$work/stripped.so

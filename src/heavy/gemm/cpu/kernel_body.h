@@ -25,7 +25,7 @@
 
 /* ---- tiles ---- */
 
-FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t a_row, const int64_t a_col)
+FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const bool packed)
 {
     const T *a = t->a, *b = t->b;
     const int64_t b_row = t->b_row;
@@ -52,7 +52,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t 
         __builtin_prefetch(row + t->n - 1, 1);
     }
     /* Packed panels are padded to full rows and columns.  Unpacked operands end at the edge of the matrix. */
-    if (a_row == 1) {
+    if (packed) {
         for (int64_t k = t->k; k > 0; k--) {
             V bv[NVMAX];
             UNROLL(3)
@@ -67,7 +67,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t 
                     acc[r][v] = FMA(av, bv[v], acc[r][v]);
                 }
             }
-            a += a_col;
+            a += MR;
             b += b_row;
         }
     } else {
@@ -94,42 +94,72 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t 
         }
     }
 
+    /* Each decision is one for all rows, which keeps this code short. */
     const V alpha = SET1((T)t->alpha), beta = SET1((T)t->beta);
-    const bool add = t->beta != 0;
-    T *c = t->c;
-    const T *c0 = t->c0;
+    const int64_t m = t->m;
     UNROLL(8)
     for (int r = 0; r < MR; r++) {
-        if (r >= t->m) {
-            break;
+        UNROLL(3)
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = MUL(alpha, acc[r][v]);
+        }
+    }
+    if (t->beta != 0) {
+        const T *c0 = t->c0;
+        UNROLL(8)
+        for (int r = 0; r < MR; r++, c0 += t->c0_row) {
+            if (r >= m) {
+                break;
+            }
+            UNROLL(3)
+            for (int v = 0; v < nv; v++) {
+                acc[r][v] = FMA(beta, v == nv - 1 ? LOADM(c0 + v * L, mask) : LOAD(c0 + v * L), acc[r][v]);
+            }
+        }
+    }
+    T *c = t->c;
+    if (stream && !masked) {
+        UNROLL(8)
+        for (int r = 0; r < MR; r++, c += t->c_row) {
+            if (r >= m) {
+                return;
+            }
+            UNROLL(3)
+            for (int v = 0; v < nv; v++) {
+                STREAM(c + v * L, acc[r][v]);
+            }
+        }
+        return;
+    }
+    UNROLL(8)
+    for (int r = 0; r < MR; r++, c += t->c_row) {
+        if (r >= m) {
+            return;
         }
         UNROLL(3)
         for (int v = 0; v < nv; v++) {
-            const bool part = v == nv - 1 && masked;
-            V x = MUL(alpha, acc[r][v]);
-            if (add) {
-                const T *from = c0 + r * t->c0_row + v * L;
-                x = FMA(beta, part ? LOADM(from, mask) : LOAD(from), x);
-            }
-            if (part) {
-                STOREM(c + r * t->c_row + v * L, mask, x);
-            } else if (stream) {
-                STREAM(c + r * t->c_row + v * L, x);
+            if (v == nv - 1 && masked) {
+                STOREM(c + v * L, mask, acc[r][v]);
             } else {
-                STORE(c + r * t->c_row + v * L, x);
+                STORE(c + v * L, acc[r][v]);
             }
         }
     }
 }
 
+/* Both kinds of tile are one function: they end alike, and that end is most of its code. */
 #define TILES(nv)                                                                                  \
+    static TARGET __attribute__((noinline)) void NAME(tile##nv)(const struct mc_gemm_tile *t, bool packed) \
+    {                                                                                              \
+        NAME(tile)(t, nv, packed);                                                                 \
+    }                                                                                              \
     static TARGET void NAME(packed##nv)(const struct mc_gemm_tile *t)                              \
     {                                                                                              \
-        NAME(tile)(t, nv, 1, MR);                                                                  \
+        NAME(tile##nv)(t, true);                                                                   \
     }                                                                                              \
     static TARGET void NAME(direct##nv)(const struct mc_gemm_tile *t)                              \
     {                                                                                              \
-        NAME(tile)(t, nv, 0, 0);                                                                   \
+        NAME(tile##nv)(t, false);                                                                  \
     }
 TILES(1)
 TILES(2)

@@ -66,24 +66,33 @@ FUSED void NAME(dot)(const struct mc_gemm_dot *t, const int q)
 
 #define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that fit in registers */
 
+/* full: the nv vectors have np elements. */
 FUSED void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv, const bool full)
 {
     const int64_t out_row = t->out_row, far = t->far;
-    const T *x = t->x, *s = t->s;
-    T *out = t->out;
+    const T *x = t->x, *s = t->s, *from = t->out;
     MASK mask[16];
     V acc[OUTER_Q][16];
     UNROLL(16)
-    for (int v = 0; v < nv && !full; v++) {
+    for (int v = 0; v < nv; v++) {
         const int64_t left = t->np - v * L;
         mask[v] = MASK_OF(left < 0 ? 0 : left > L ? L : left);
     }
-    UNROLL(16)
-    for (int j = 0; j < q; j++) {
+    if (t->add) {
         UNROLL(16)
-        for (int v = 0; v < nv; v++) {
-            const T *from = out + j * out_row + v * L;
-            acc[j][v] = !t->add ? ZERO() : full ? LOAD(from) : LOADM(from, mask[v]);
+        for (int j = 0; j < q; j++, from += out_row) {
+            UNROLL(16)
+            for (int v = 0; v < nv; v++) {
+                acc[j][v] = LOADM(from + v * L, mask[v]);
+            }
+        }
+    } else {
+        UNROLL(16)
+        for (int j = 0; j < q; j++) {
+            UNROLL(16)
+            for (int v = 0; v < nv; v++) {
+                acc[j][v] = ZERO();
+            }
         }
     }
     for (int64_t k = t->k; k > 0; k--) {
@@ -109,15 +118,22 @@ FUSED void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv,
         x += t->x_col;
         s += q;
     }
+    T *out = t->out;
+    if (full) {
+        UNROLL(16)
+        for (int j = 0; j < q; j++, out += out_row) {
+            UNROLL(16)
+            for (int v = 0; v < nv; v++) {
+                STORE(out + v * L, acc[j][v]);
+            }
+        }
+        return;
+    }
     UNROLL(16)
-    for (int j = 0; j < q; j++) {
+    for (int j = 0; j < q; j++, out += out_row) {
         UNROLL(16)
         for (int v = 0; v < nv; v++) {
-            if (full) {
-                STORE(out + j * out_row + v * L, acc[j][v]);
-            } else {
-                STOREM(out + j * out_row + v * L, mask[v], acc[j][v]);
-            }
+            STOREM(out + v * L, mask[v], acc[j][v]);
         }
     }
 }
@@ -156,13 +172,12 @@ FUSED void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add, 
 /* A remainder that does not fill the registers, in pieces of at most two vectors. */
 FUSED void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
 {
-    const int nv = OUTER_P(q) < 2 ? 1 : 2;
     struct mc_gemm_outer piece = *t;
-    for (int64_t p = 0; p < t->np; p += nv * L) {
+    for (int64_t p = 0; p < t->np; p += 2 * L) {
         piece.x = (const T *)t->x + p;
         piece.out = (T *)t->out + p;
-        piece.np = MC_MIN(t->np - p, (int64_t)(nv * L));
-        NAME(outer)(&piece, q, nv, false);
+        piece.np = MC_MIN(t->np - p, (int64_t)(2 * L));
+        NAME(outer)(&piece, q, 2, false);
     }
 }
 
@@ -228,10 +243,13 @@ static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
     {                                                                                              \
         NAME(dot)(t, q);                                                                           \
     }
+/* Where at most two vectors fit, whole and partial ones are one function: it decides in each step. */
 #define OUTER(q)                                                                                   \
     static TARGET void NAME(outer##q)(const struct mc_gemm_outer *t)                               \
     {                                                                                              \
-        if (t->np == OUTER_P(q) * L) {                                                             \
+        if (OUTER_P(q) <= 2) {                                                                     \
+            NAME(outer)(t, q, OUTER_P(q), t->np == OUTER_P(q) * L);                                \
+        } else if (t->np == OUTER_P(q) * L) {                                                      \
             NAME(outer)(t, q, OUTER_P(q), true);                                                   \
         } else {                                                                                   \
             NAME(outer_rest)(t, q);                                                                \

@@ -204,8 +204,21 @@ FUSED void rows_back(const int size, const float *from, int64_t column, int64_t 
     }
 }
 
-FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
-                   float *out, int64_t step, int64_t im)
+FUSED void filter_rows(const int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
+                       int64_t im)
+{
+    int lo, hi, columns;
+    span(w, &lo, &hi, &columns);
+    rows_of_window(size, w, lo, hi, columns, to, column, row, im);
+}
+
+typedef void rows_read(const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im);
+typedef void rows_write(const float *from, int64_t column, int64_t row, int64_t im, float alpha, float beta,
+                        const struct mc_fft_window *w);
+
+/* read: filter_rows() of this size */
+FUSED void forward(const int size, rows_read *read, const struct mc_fft_window *w, bool conjugate, bool far,
+                   float *tile, float *out, int64_t step, int64_t im)
 {
     /* odd, so that columns do not share sets of the cache */
     const int half = size / 2, column = (2 * size + 1) * L;
@@ -218,7 +231,7 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
         memset(tile + c * column, 0, (size_t)(rows * L) * sizeof *tile);
         memset(tile + c * column + size * L, 0, (size_t)(rows * L) * sizeof *tile);
     }
-    rows_of_window(size, w, lo, hi, columns, tile, column, w->dr * L, size * L);
+    read(w, tile, column, w->dr * L, size * L);
     for (int c = 1; c < half; c++) {
         float *to = out + (c - 1) * size * step;
         down(tile + c * column, tile + c * column + size * L, L, to, to + im, step, sign, far);
@@ -230,8 +243,9 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
     }
 }
 
-FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta,
-                   float *tile, const struct mc_fft_window *w)
+/* write: filter_rows_back() of this size */
+FUSED void inverse(const int size, rows_write *write, const float *in, int64_t step, int64_t im, float alpha,
+                   float beta, float *tile, const struct mc_fft_window *w)
 {
     /* odd, so that columns do not share sets of the cache */
     const int half = size / 2, column = (2 * size + 1) * L;
@@ -242,18 +256,10 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
     }
     interleave(size, in + (half - 1) * size * step, step, im, zr, zi);
     whole(size)(zi, zr, L, tile + size * L, tile, L, 1, false);
-    rows_back(size, tile, column, w->dr * L, size * L, alpha, beta, w);
+    write(tile, column, w->dr * L, size * L, alpha, beta, w);
 }
 
 /* ---- slim filters: the rows of a column are at from + r * row ---- */
-
-FUSED void filter_rows(const int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
-                       int64_t im)
-{
-    int lo, hi, columns;
-    span(w, &lo, &hi, &columns);
-    rows_of_window(size, w, lo, hi, columns, to, column, row, im);
-}
 
 FUSED void filter_column(const int size, const float *from, int64_t row, int64_t from_im,
                          const struct mc_fft_taps *t, float *to, int64_t step, int64_t im)
@@ -302,16 +308,6 @@ FUSED void filter_column_back(const int size, const float *from, int64_t step, i
 }
 
 #define SIZES(size)                                                                                          \
-    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile,   \
-                                     float *out, int64_t step, int64_t im)                                   \
-    {                                                                                                        \
-        forward(size, w, conjugate, far, tile, out, step, im);                                               \
-    }                                                                                                        \
-    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta,     \
-                                     float *tile, const struct mc_fft_window *w)                             \
-    {                                                                                                        \
-        inverse(size, in, step, im, alpha, beta, tile, w);                                                   \
-    }                                                                                                        \
     static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column,           \
                                          int64_t row, int64_t im)                                            \
     {                                                                                                        \
@@ -321,6 +317,16 @@ FUSED void filter_column_back(const int size, const float *from, int64_t step, i
                                               float alpha, float beta, const struct mc_fft_window *w)        \
     {                                                                                                        \
         rows_back(size, from, column, row, im, alpha, beta, w);                                              \
+    }                                                                                                        \
+    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile,   \
+                                     float *out, int64_t step, int64_t im)                                   \
+    {                                                                                                        \
+        forward(size, filter_rows##size, w, conjugate, far, tile, out, step, im);                                               \
+    }                                                                                                        \
+    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta,     \
+                                     float *tile, const struct mc_fft_window *w)                             \
+    {                                                                                                        \
+        inverse(size, filter_rows_back##size, in, step, im, alpha, beta, tile, w);                                                   \
     }                                                                                                        \
     static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im,                  \
                                            const struct mc_fft_taps *t, float *to, int64_t step, int64_t im) \

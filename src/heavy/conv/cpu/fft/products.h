@@ -39,16 +39,27 @@ FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_
             }
         }
     }
+    if (add) {
+        const float *from = c;
+        UNROLL(12)
+        for (int i = 0; i < mr; i++, from += p->c_row) {
+            UNROLL(4)
+            for (int v = 0; v < nv; v++) {
+                cr[i][v] += load(from + v * L);
+                if (!real) {
+                    ci[i][v] += load(from + p->c_im + v * L);
+                }
+            }
+        }
+    }
     UNROLL(12)
-    for (int i = 0; i < mr; i++) {
+    for (int i = 0; i < mr; i++, c += p->c_row) {
         UNROLL(4)
         for (int v = 0; v < nv; v++) {
-            float *to = c + i * p->c_row + v * L;
-            store(to, add ? load(to) + cr[i][v] : cr[i][v]);
-            if (real) {
-                continue;
+            store(c + v * L, cr[i][v]);
+            if (!real) {
+                store(c + p->c_im + v * L, ci[i][v]);
             }
-            store(to + p->c_im, add ? load(to + p->c_im) + ci[i][v] : ci[i][v]);
         }
     }
 }
@@ -68,8 +79,8 @@ FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bo
 }
 
 /* Prefetches the part of the next product's operands that this tile uses of the current ones. */
-FUSED void fetch_ahead(const bool real, const int mr, const int nv, const struct mc_fft_product *p, int64_t i,
-                       int64_t column, int64_t k, int64_t depth)
+static TARGET __attribute__((noinline)) void fetch_ahead(bool real, int mr, int nv, const struct mc_fft_product *p,
+                                                        int64_t i, int64_t column, int64_t k, int64_t depth)
 {
     const int64_t parts = (p->rows + mr - 1) / mr, from = depth * (i / mr) / parts,
                   rows = depth * (i / mr + 1) / parts - from;

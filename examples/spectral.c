@@ -39,7 +39,8 @@ int main(void)
     for (int i = 0; i < N; i++) {
         exact(2 * PI * i / N, 0, &start[i], &slope);
     }
-    mc_array *u = mc_array_wrap(MC_FLOAT64, MC_SHAPE(N), NULL, start, NULL, NULL), *warm = NULL, *rises = NULL;
+    mc_array *u = mc_array_wrap(MC_FLOAT64, MC_SHAPE(N), NULL, start, NULL, NULL), *warm = NULL,
+             *rises = NULL;
     for (double t = 0; t <= 4; t += 1) {
         double worst = 0;
         if (mc_call(f, MC_IN(u, t), MC_OUT(&warm, &rises)) < 0) {

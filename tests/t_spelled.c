@@ -24,9 +24,10 @@ TEST(flags_of_theano)
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         char *before = mc_strdup(mc_flag_get(rows[i].flag));
-        CHECK(mc_flag_set(rows[i].name, rows[i].value) == MC_OK && strcmp(mc_flag_get(rows[i].flag), rows[i].is) == 0,
-              "%s=%s: %s is %s, not %s: %s", rows[i].name, rows[i].value, rows[i].flag, mc_flag_get(rows[i].flag),
-              rows[i].is, mc_last_error());
+        CHECK(mc_flag_set(rows[i].name, rows[i].value) == MC_OK &&
+                  strcmp(mc_flag_get(rows[i].flag), rows[i].is) == 0,
+              "%s=%s: %s is %s, not %s: %s", rows[i].name, rows[i].value, rows[i].flag,
+              mc_flag_get(rows[i].flag), rows[i].is, mc_last_error());
         mc_flag_set("conv.algo_bwd_data", "auto");
         mc_flag_set("conv.algo_bwd_filter", "auto");
         mc_flag_set(rows[i].flag, before);

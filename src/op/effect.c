@@ -133,7 +133,8 @@ static mc_node *build_clone(mc_graph *g, int nin, mc_node *const *in, const stru
     const int n = (nin - 1) / 2;
     (void)attr;
     if (nin % 2 == 0 || n > MC_MAX_RANK) {
-        return mc_node_fail(g, MC_EARG, "clone: up to %d pairs of what is replaced and by what follow y", MC_MAX_RANK);
+        return mc_node_fail(g, MC_EARG, "clone: up to %d pairs of what is replaced and by what follow y",
+                            MC_MAX_RANK);
     }
     for (int i = 0; i < n; i++) {
         from[i] = in[1 + 2 * i];
@@ -160,7 +161,7 @@ const struct mc_op mc_ops_effect[] = {
     { .name = "print_", .params = "x, message=None:text", .flags = OP_IMPURE, PASSES, .eval = print_eval,
       .grad = first_grad,
       .doc = MANUAL("x; prints a message and x each time it is computed") },
-    BUILT({ .name = "clone", .params = "y, *pairs", .nout = 1, .build = build_clone, .example = MANUAL("x = [1., 2]; y = x * 3 + 1; clone(y, x, [5., 6])"),
+    BUILT({ .name = "clone", .params = "y, *pairs", .nout = 1, .build = build_clone, .example = MANUAL("x = [1., 2]; z = [5., 6]; clone(x * 3 + 1, x, z)"),
       .doc = MANUAL("y computed with other values: of each pair after it the first is replaced by the second wherever y depends on it") })
 };
 const int mc_nops_effect = (int)NELEM(mc_ops_effect);

@@ -1,8 +1,8 @@
 /* spectral.c: the heat equation u_t = c u_xx on a ring, by Fourier transforms: each wave decays on its own.
  *
- * The compiled function takes u at time 0 and a time, and gives u then and its slope u_x, which is a product with
- * i k in Fourier space. Both are compared with the solution, a sum of waves. Complex numbers are pairs: the last
- * axis of rfft's result has the real and the imaginary parts. */
+ * The compiled function takes u at time 0 and a time, and gives u then and its slope u_x, which is a
+ * product with i k in Fourier space. Both are compared with the solution, a sum of waves. Complex numbers
+ * are pairs: the last axis of rfft's result has the real and the imaginary parts. */
 #include <math.h>
 #include <monochord.h>
 

@@ -1,5 +1,5 @@
-/* t_lines.c: functions of ops on long lines give the bits of the reference, for any number of threads and at every
- * level of instructions. */
+/* t_lines.c: functions of ops on long lines give the bits of the reference, for any number of threads and
+ * at every level of instructions. */
 #include "check.h"
 #include "device/cpu/cpu.h"
 #include "op/op.h"

@@ -85,26 +85,26 @@ static int find(const char *name)
 static mc_status set_other(const char *name, const char *value, bool apply, bool *known);
 
 /* A device as Theano names it becomes ours: gpu1 is cuda1. */
-static const char *device_of(const char *value, char *room, size_t n)
+static const char *device_of(const char *value, char *copy, size_t n)
 {
     if (strncmp(value, "gpu", 3) != 0) {
         return value;
     }
-    mc_snprintf(room, n, "cuda%s", value + 3);
-    return room;
+    mc_snprintf(copy, n, "cuda%s", value + 3);
+    return copy;
 }
 
 static mc_status set(const char *name, const char *value, bool apply)
 {
     struct mc_flag_value v;
-    char room[64];
+    char copy[64];
     bool other = false;
     mc_status s = set_other(name, value, apply, &other);
     if (other) {
         return s;
     }
     int f = find(name);
-    value = f == FLAG_device ? device_of(value, room, sizeof room) : value;
+    value = f == FLAG_device ? device_of(value, copy, sizeof copy) : value;
     if (f < 0) {
         return MC_EARG;
     }

@@ -1,7 +1,7 @@
 /* expand.c: the last changes of the graph before it is grouped into kernels.
  *
- *   formula ops    softmax(x) becomes its formula; the first elements of an order stay if the CPU is to choose
- *                  them without sorting all
+ *   formula ops    softmax(x) becomes its formula; the first elements of an order stay if the CPU is to
+ *                  choose them without sorting all
  *   random draws   become words of Philox at positions (draw.c) if kernels are to compute them. The reference
  *                  makes a block of numbers at once, which is faster on one thread
  *   no-ops         consider_constant, grad_clip, ... are dropped: only gradients read them

@@ -1,5 +1,5 @@
-/* lines.c: ops on long lines (heavy/lines), which are steps of the host, on the CPU.  Other devices leave them
- * to the reference, or have kernels for them. */
+/* lines.c: ops on long lines (heavy/lines), which are steps of the host, on the CPU.  Other devices leave
+ * them to the reference, or have kernels for them. */
 #include "exec/backend.h"
 #include "exec/cpu/launch.h"
 #include "heavy/lines/lines.h"

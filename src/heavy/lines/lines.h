@@ -1,5 +1,5 @@
-/* lines.h: ops on long lines of numbers, with threads: sort, argsort, the first of an order, searches, running
- * sums.
+/* lines.h: ops on long lines of numbers, with threads: sort, argsort, the first of an order, searches,
+ * running sums.
  *
  * Invariant: results have the bits of the reference (src/op), for every number of threads. */
 #ifndef MC_HEAVY_LINES_H
@@ -48,12 +48,12 @@ int64_t mc_line_offset(const struct mc_line_set *s, int array, int64_t line); /*
 void mc_line_each(const struct mc_line_set *s, mc_team_task *one, void *arg, double seconds);
 
 /* ---- sort.c: keys, unsigned numbers in the order of the values; NaN is last, -0 equals 0 ---- */
-/* Keys of n elements: 32 bits for dtypes of up to 4 bytes, else 64.  flip: all bits inverted, the falling order.
- * True: some element is a NaN or -0, which its key alone does not give back. */
+/* Keys of n elements: 32 bits for dtypes of up to 4 bytes, else 64.  flip: all bits inverted, the falling
+ * order. True: some element is a NaN or -0, which its key alone does not give back. */
 bool mc_keys_32(uint32_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint32_t flip);
 bool mc_keys_64(uint64_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint64_t flip);
 struct mc_pair { uint64_t key; int64_t at; };
-/* Sorts by the bits from `low` up, stably; the result is in a or b, which both have n elements.  count: room of
+/* Sorts by the bits from `low` up, stably; the result is in a or b, which both have n elements.  count:
  * mc_radix_counts(n, threads) bytes. */
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads);
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads);

@@ -1,5 +1,5 @@
-/* philox.h: Philox4x32-10 in lanes of 64 bits, a block to a lane; of each lane only the low half is meant. The
- * includer names V, LANES, TARGET, its instructions and NAME.
+/* philox.h: Philox4x32-10 in lanes of 64 bits, a block to a lane; of each lane only the low half is meant.
+ * The includer names V, LANES, TARGET, its instructions and NAME.
  *
  * The even lanes have the first half of the blocks, so that unpacking puts the words in order. */
 #define INLINE static inline TARGET __attribute__((always_inline))
@@ -22,7 +22,8 @@ INLINE void NAME(blocks)(uint64_t key, uint64_t step, uint64_t block, V word[2])
         k0 += UINT32_C(0x9e3779b9);
         k1 += UINT32_C(0xbb67ae85);
     }
-    const V low = SET1(UINT32_MAX), x = OR(AND(c0, low), SHIFT_UP(c1, 32)), y = OR(AND(c2, low), SHIFT_UP(c3, 32));
+    const V low = SET1(UINT32_MAX), x = OR(AND(c0, low), SHIFT_UP(c1, 32));
+    const V y = OR(AND(c2, low), SHIFT_UP(c3, 32));
     word[0] = UNPACK_LOW(x, y);
     word[1] = UNPACK_HIGH(x, y);
 }

@@ -1,8 +1,8 @@
 /* radix.h: a stable sort of elements by an unsigned key, one digit at a time from the lowest.  The includer
  * names E (the element), KEY(e) and NAME.
  *
- * Invariant: threads share each pass by ranges of the source, in whose order they write, so the result does not
- * depend on their number. */
+ * Invariant: threads share each pass by ranges of the source, in whose order they write, so the result
+ * does not depend on their number. */
 
 struct NAME(pass) {
     const E *src;

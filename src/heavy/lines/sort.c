@@ -1,8 +1,8 @@
 /* sort.c: sort and argsort of lines by radix.
  *
- * Keys of up to 32 bits and positions share a word of 64 bits; of wider keys it has the 32 bits from the highest
- * that is not the same in all, and elements that agree in these are sorted by the whole keys after. Many lines are shared by the threads; of few lines each is
- * sorted by all threads. */
+ * Keys of up to 32 bits and positions share a word of 64 bits; of wider keys it has the 32 bits from the
+ * highest that is not the same in all, and elements that agree in these are sorted by the whole keys
+ * after. Many lines are shared by the threads; of few lines each is sorted by all threads. */
 #include "heavy/lines/lines.h"
 #include "device/cpu/cpu.h"
 
@@ -106,7 +106,8 @@ static int64_t element(mc_dtype d, bool positions)
     return !positions && is_narrow(d) ? (int64_t)sizeof(uint32_t) : (int64_t)sizeof(uint64_t);
 }
 
-/* Words of narrow keys and positions; of wide ones first the keys themselves, and what all or any have set. */
+/* Words of narrow keys and positions; of wide ones first the keys themselves, and what all or any have
+ * set. */
 static void begin_order(const struct line *l, int64_t from, int64_t to, uint64_t *all, uint64_t *any)
 {
     for (int64_t at = from; at < to; at += CHUNK) {

@@ -1,7 +1,7 @@
 /* sums.c: running sums of lines along the last axis.
  *
- * Floats are added in blocks, each from zero, and what precedes a block is added to its sums: the order of the
- * reference (src/op/running.c), whose blocks are as long. So blocks can be computed side by side. */
+ * Floats are added in blocks, each from zero, and what precedes a block is added to its sums: the order of
+ * the reference (src/op/running.c), whose blocks are as long. So blocks can be computed side by side. */
 #include "heavy/lines/lines.h"
 
 enum { BLOCK = MC_SUM_BLOCK, GROUP = 4, MOST_PARTS = 16, PART_LEAST = 1 << 14 };

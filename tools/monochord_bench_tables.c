@@ -1,8 +1,8 @@
 /* monochord_bench_tables.c: ops on tables of numbers, and random numbers: the suites tables and random.
  *
  * Invariant: errors of tables are against plain loops in float64, 0 where the result is the same; those of
- * random numbers are how far mean and variance are from the distribution's, in standard errors of its
- * size. */
+ * random numbers are how far mean and variance are from those of the distribution, relative to its
+ * deviation and variance. */
 #include "bench.h"
 #include <math.h>
 #include <stdlib.h>

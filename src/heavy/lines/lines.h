@@ -34,7 +34,7 @@ mc_status mc_first_run(const struct mc_line_work *w);
 mc_status mc_sums_run(const struct mc_line_work *w);
 mc_status mc_search_run(const struct mc_line_work *w);
 
-/* ---- lines.c: the lines of x, and of a result with as many, along the node's axis ---- */
+/* ---- set.c: the lines of x, and of a result with as many, along the node's axis ---- */
 struct mc_line_set {
     int axes;                   /* other than that of the lines */
     int64_t dims[MC_MAX_RANK], stride[2][MC_MAX_RANK];

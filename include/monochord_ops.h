@@ -174,6 +174,19 @@ MC_API mc_node *mc_identity(mc_node *x);                     /* x */
 /* x; values of a graph never change, so no copy is made */
 MC_API mc_node *mc_tensor_copy(mc_node *x);
 MC_API mc_node *mc_gpu_contiguous(mc_node *x);               /* x: layouts are chosen by the compiler */
+/* x: where values are stored is chosen by the compiler */
+MC_API mc_node *mc_as_cuda_ndarray_variable(mc_node *x);
+/* where each point of an image of that size is read, (images, height, width, 2) of x and y from -1 to 1,
+ * by affine maps theta of (images, 2, 3) */
+MC_API mc_node *mc_spatial_grid(mc_node *theta, mc_node *height, mc_node *width);
+/* images (images, channels, rows, columns) read between their elements at the points of a grid, 0 outside */
+MC_API mc_node *mc_spatial_sample(mc_node *img, mc_node *grid);
+/* dnn_spatialtf(img, theta, scale_width=1:real, scale_height=1:real): a spatial transformer: images read
+ * at the points that affine maps theta of (images, 2, 3) say */
+MC_API mc_node *mc_dnn_spatialtf(mc_node *img, mc_node *theta, const char *how, ...) MC_FORMAT(3, 4);
+/* dnn_ctc_loss(activations, labels, lengths=None, zero_infinity=False:bool): ctc_loss by cuDNN's name */
+MC_API mc_node *mc_dnn_ctc_loss(mc_node *activations, mc_node *labels, mc_node *lengths, const char *how, ...)
+    MC_FORMAT(4, 5);
 MC_API mc_node *mc_second(mc_node *a, mc_node *b);           /* b broadcast to the shape of a */
 /* b broadcast to the shape of a, with the dtype of a */
 MC_API mc_node *mc_fill(mc_node *a, mc_node *b);
@@ -1049,6 +1062,9 @@ MC_API mc_node *mc_assert_(mc_node *x, int n, mc_node *const *conditions, const 
     5);
 /* print_(x, message=None:text): x; prints a message and x each time it is computed */
 MC_API mc_node *mc_print_(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* y computed with other values: of each pair after it the first is replaced by the second wherever y
+ * depends on it */
+MC_API mc_node *mc_clone(mc_node *y, int n, mc_node *const *pairs);
 
 /* ---------------------------------------------------------------------------- Branches ---- */
 
@@ -1193,6 +1209,11 @@ MC_API void mc_here(const char *file, int line);
 #define mc_identity(...) (mc_here(__FILE__, __LINE__), mc_identity(__VA_ARGS__))
 #define mc_tensor_copy(...) (mc_here(__FILE__, __LINE__), mc_tensor_copy(__VA_ARGS__))
 #define mc_gpu_contiguous(...) (mc_here(__FILE__, __LINE__), mc_gpu_contiguous(__VA_ARGS__))
+#define mc_as_cuda_ndarray_variable(...) (mc_here(__FILE__, __LINE__), mc_as_cuda_ndarray_variable(__VA_ARGS__))
+#define mc_spatial_grid(...) (mc_here(__FILE__, __LINE__), mc_spatial_grid(__VA_ARGS__))
+#define mc_spatial_sample(...) (mc_here(__FILE__, __LINE__), mc_spatial_sample(__VA_ARGS__))
+#define mc_dnn_spatialtf(...) (mc_here(__FILE__, __LINE__), mc_dnn_spatialtf(__VA_ARGS__))
+#define mc_dnn_ctc_loss(...) (mc_here(__FILE__, __LINE__), mc_dnn_ctc_loss(__VA_ARGS__))
 #define mc_second(...) (mc_here(__FILE__, __LINE__), mc_second(__VA_ARGS__))
 #define mc_fill(...) (mc_here(__FILE__, __LINE__), mc_fill(__VA_ARGS__))
 #define mc_zeros_like(...) (mc_here(__FILE__, __LINE__), mc_zeros_like(__VA_ARGS__))
@@ -1463,6 +1484,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_grad_scale(...) (mc_here(__FILE__, __LINE__), mc_grad_scale(__VA_ARGS__))
 #define mc_assert_(...) (mc_here(__FILE__, __LINE__), mc_assert_(__VA_ARGS__))
 #define mc_print_(...) (mc_here(__FILE__, __LINE__), mc_print_(__VA_ARGS__))
+#define mc_clone(...) (mc_here(__FILE__, __LINE__), mc_clone(__VA_ARGS__))
 #define mc_ifelse(...) (mc_here(__FILE__, __LINE__), mc_ifelse(__VA_ARGS__))
 #endif
 

@@ -12,6 +12,7 @@ static const struct row examples[] = {
     { "@/examples/logistic",          0, { "step 300  cost 0.1", "wrong  0.0%", "predictions: [" } },
     { "@/examples/lenet 40",          0, { "conv2          conv             ?x64x8x8", "dense2 = softmax(dot(dense1, dense2_W) + dense2_b)", "step 40  cost 0.0" } },
     { "@/examples/loops",             0, { "rises [-4. -2.  4.]", "highest 16.0", "smooth [4.  4.  3.  4.5]" } },
+    { "@/examples/spectral",          0, { "time 0: u(0) =  1.75000, u_x(0) =  6.25000, exact to 1e-11", "time 4: u(0) =  1.48497, u_x(0) =  0.70056, exact to 1e-11" } },
     { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },
     { "@/examples/digits 3",          0, { "epoch 3  wrong", "of the test set" } },
     { "@/examples/curve_fit",         0, { "step 5  cost", "2.500000 exp(-1.300000 t) + 0.500000" } },

@@ -82,10 +82,29 @@ static int find(const char *name)
     return -1;
 }
 
+static mc_status set_other(const char *name, const char *value, bool apply, bool *known);
+
+/* A device as Theano names it becomes ours: gpu1 is cuda1. */
+static const char *device_of(const char *value, char *copy, size_t n)
+{
+    if (strncmp(value, "gpu", 3) != 0) {
+        return value;
+    }
+    mc_snprintf(copy, n, "cuda%s", value + 3);
+    return copy;
+}
+
 static mc_status set(const char *name, const char *value, bool apply)
 {
     struct mc_flag_value v;
+    char copy[64];
+    bool other = false;
+    mc_status s = set_other(name, value, apply, &other);
+    if (other) {
+        return s;
+    }
     int f = find(name);
+    value = f == FLAG_device ? device_of(value, copy, sizeof copy) : value;
     if (f < 0) {
         return MC_EARG;
     }
@@ -96,6 +115,59 @@ static mc_status set(const char *name, const char *value, bool apply)
             return MC_EMEMORY;
         }
         store((enum mc_flag)f, v);
+    }
+    return MC_OK;
+}
+
+/* ---- Theano's flags ---- */
+
+/* Another flag's name, and values; flag NULL: it has no meaning here. */
+static const struct other {
+    const char *name, *flag, *also, *values[3][2];
+} others[] = {
+    { "dnn.conv.algo_fwd",        "conv.algo_fwd" },
+    { "dnn.conv.algo_bwd",        "conv.algo_bwd_data", "conv.algo_bwd_filter" },
+    { "dnn.conv.algo_bwd_data",   "conv.algo_bwd_data" },
+    { "dnn.conv.algo_bwd_filter", "conv.algo_bwd_filter" },
+    { "dnn.conv.precision",       "conv.precision" },
+    { "optimizer",                "mode", .values = { { "fast_run", "FAST_RUN" },
+                                                      { "fast_compile", "FAST_COMPILE" },
+                                                      { "None", "FAST_COMPILE" } } },
+    { "optimizer_including",      NULL },
+    { "optimizer_excluding",      NULL },
+    { "linker",                   NULL },
+    { "force_device",             NULL },
+    { "exception_verbosity",      NULL },
+    { "dnn.conv.workmem",         NULL },
+    { "lib.cnmem",                NULL },
+};
+
+/* One note for each of them in a process. */
+static void note(size_t i, const char *value)
+{
+    static atomic_bool said[NELEM(others)];
+    if (!atomic_exchange(&said[i], true)) {
+        mc_log_line(LOG_WARN, "the flag %s=%s is accepted and has no meaning here", others[i].name, value);
+    }
+}
+
+static mc_status set_other(const char *name, const char *value, bool apply, bool *known)
+{
+    for (size_t i = 0; i < NELEM(others); i++) {
+        const struct other *o = &others[i];
+        if (strcmp(name, o->name) != 0) {
+            continue;
+        }
+        *known = true;
+        for (size_t k = 0; k < NELEM(o->values); k++) {
+            value = o->values[k][0] && strcmp(value, o->values[k][0]) == 0 ? o->values[k][1] : value;
+        }
+        if (!o->flag) {
+            note(i, value);
+            return MC_OK;
+        }
+        TRY(set(o->flag, value, apply));
+        return o->also ? set(o->also, value, apply) : MC_OK;
     }
     return MC_OK;
 }

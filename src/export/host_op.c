@@ -33,6 +33,7 @@ static const struct row {
     { "ctc_costs_grad",       NULL, "export the function that predicts; the one that trains needs the library" },
     { "print_",               NULL, "a file that stands alone prints nothing; compile the function without print_" },
     { "scan",                 NULL, "a size in its body depends on what the loop computes" },
+    { "counts_of",            NULL, "the size of its result depends on data; sum eq(x, k) for each k" },
     { "nonzero",              NULL, "the size of its result depends on data; use where(mask, x, 0) in place of x[mask]" },
     { "mask_where",           NULL, "the size of its result depends on data; use where(mask, x, 0) in place of x[mask]" },
 };

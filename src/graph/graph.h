@@ -118,6 +118,8 @@ enum mc_line {
     LINE_PERMUTED,         /* elements at positions */
     LINE_PICKED,           /* elements at positions are replaced by larger ones, or smaller ones */
     LINE_RECURS,           /* y[i + 1] = x[i] * y[i] + v[i] */
+    LINE_COUNTS,           /* how often each whole number occurs */
+    LINE_DRAW,             /* uniform numbers */
     LINE_KINDS
 };
 /* Ops that determine sizes, views and dtypes.  Passes must know what such a node means; other ops are

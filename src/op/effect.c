@@ -126,6 +126,23 @@ mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says)
     return holds ? x : mc_node_fail(x->graph, MC_ESHAPE, "%s", says);
 }
 
+/* y with nodes replaced; the pairs of what is replaced and by what follow it. */
+static mc_node *build_clone(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    mc_node *from[MC_MAX_RANK], *to[MC_MAX_RANK], *y = in[0];
+    const int n = (nin - 1) / 2;
+    (void)attr;
+    if (nin % 2 == 0 || n > MC_MAX_RANK) {
+        return mc_node_fail(g, MC_EARG, "clone: up to %d pairs of what is replaced and by what follow y",
+                            MC_MAX_RANK);
+    }
+    for (int i = 0; i < n; i++) {
+        from[i] = in[1 + 2 * i];
+        to[i] = in[2 + 2 * i];
+    }
+    return mc_replace(n, from, to, 1, &y) < 0 ? mc_node_fail(g, mc_last_status(), "%s", mc_last_error()) : y;
+}
+
 #define PASSES .nout = 1, .infer = same_infer, .size = same_size
 const struct mc_op mc_ops_effect[] = {
     { .name = "consider_constant", .form = FORM_FORWARD, .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,
@@ -144,5 +161,7 @@ const struct mc_op mc_ops_effect[] = {
     { .name = "print_", .params = "x, message=None:text", .flags = OP_IMPURE, PASSES, .eval = print_eval,
       .grad = first_grad,
       .doc = MANUAL("x; prints a message and x each time it is computed") },
+    BUILT({ .name = "clone", .params = "y, *pairs", .nout = 1, .build = build_clone, .example = MANUAL("x = [1., 2]; z = [5., 6]; clone(x * 3 + 1, x, z)"),
+      .doc = MANUAL("y computed with other values: of each pair after it the first is replaced by the second wherever y depends on it") })
 };
 const int mc_nops_effect = (int)NELEM(mc_ops_effect);

@@ -1,7 +1,7 @@
 /* position.c: positions of elements: searching, counting, indices of several axes as one number.
  *
  * Invariant: of floats NaN is larger than every number, as in sort. */
-#include "op/op.h"
+#include "op/index.h"
 
 /* ---- searchsorted: a binary search in a vector that rises ---- */
 
@@ -71,6 +71,87 @@ static mc_node *build_search(mc_graph *g, int nin, mc_node *const *in, const str
         x[i] = x[i]->weak ? mc_node_const(g, mc_array_ref(x[i]->value), false) : x[i];
     }
     return mc_node_make(g, mc_op_named(g, "searchsorted"), 2, x, attr);
+}
+
+/* ---- bincount ---- */
+
+/* The largest element, -1 of none; *negative: is one below 0? */
+static int64_t largest(const mc_array *i, bool *negative)
+{
+    const int64_t n = i->dims[0], *dense = (const int64_t *)(const void *)i->data;
+    int64_t most = -1, any = 0;
+    int64_t k = 0;
+    if (mc_array_is_contiguous(i)) {
+        int64_t m[4] = { -1, -1, -1, -1 };
+        for (; k + 4 <= n; k += 4) { /* four at a time, whose comparisons do not wait for each other */
+            for (int j = 0; j < 4; j++) {
+                m[j] = MC_MAX(m[j], dense[k + j]);
+                any |= dense[k + j];
+            }
+        }
+        most = MC_MAX(MC_MAX(m[0], m[1]), MC_MAX(m[2], m[3]));
+    }
+    for (; k < n; k++) {
+        const int64_t v = mc_load_i64(MC_INT64, i->data + k * i->strides[0]);
+        most = MC_MAX(most, v);
+        any |= v;
+    }
+    *negative = any < 0;
+    return most;
+}
+
+static mc_status counts_infer(struct mc_infer *q)
+{
+    int64_t n = -1;
+    const struct mc_type *i = &q->in[0], *w = &q->in[1];
+    if (i->rank != 1 || i->dtype != MC_INT64 ||
+        (w->rank && (w->rank != 1 || (w->dims[0] >= 0 && i->dims[0] >= 0 && w->dims[0] != i->dims[0])))) {
+        return mc_fail(MC_ESHAPE, "bincount: there must be a weight for each element");
+    }
+    if (q->value[0]) {
+        bool negative;
+        n = MC_MAX(largest(q->value[0], &negative) + 1, mc_attr_int(&q->attr[0]));
+        if (negative) {
+            return mc_fail(MC_EINDEX, "bincount: an element is negative");
+        }
+    }
+    q->out[0] = mc_type_make(w->dtype, 1, &n);
+    return MC_OK;
+}
+
+static mc_status counts_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    const mc_array *i = in[0], *w = in[1];
+    const mc_dtype d = w->dtype;
+    const int64_t step = w->rank ? w->strides[0] : 0, size = mc_dtypes[d].size;
+    (void)n;
+    memset(out[0]->data, 0, (size_t)(out[0]->dims[0] * size));
+    for (int64_t k = 0; k < i->dims[0]; k++) {
+        char *to = out[0]->data + mc_load_i64(MC_INT64, i->data + k * i->strides[0]) * size;
+        mc_region_row(d, false, to, 0, w->data + k * step, 0, 1);
+    }
+    return MC_OK;
+}
+
+static mc_node *counts_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    return wrt == 1 && g[0] && n->in[1]->type.rank
+               ? mc_call_op(n->graph, "gather", 2, (mc_node *[]){ g[0], n->in[0] }, "axes=[0]")
+               : NULL;
+}
+
+static mc_node *build_bincount(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    struct mc_bind b[] = { { "x", in[0], NULL },
+                           { "w", nin > 1 && in[1] ? in[1] : mc_node_int(g, 1), NULL },
+                           { "least", NULL, &attr[0] },
+                           { "i", NULL, NULL } };
+    b[3].node = mc_expr(g, "cast(ravel(x) | 0, int64)", b, 1);
+    return mc_is_error(b[3].node) ? b[3].node
+                                  : mc_expr(g,
+                                            nin > 1 && in[1] ? "counts_of(i, alloc(w, i.shape), least=least)"
+                                                             : "counts_of(i, cast(w, int64), least=least)",
+                                            b, NELEM(b));
 }
 
 /* ---- histogram ---- */
@@ -232,11 +313,12 @@ const struct mc_op mc_ops_position[] = {
       .doc = MANUAL("where the elements of v can be put into a, a vector in rising order: before elements that are equal, or with side='right' behind them") },
     BUILT({ .name = "digitize", .params = "x, bins", .nout = 1, .formula = "searchsorted(bins, x, side='right')", .example = MANUAL("x = [0.5, 2, 9]; bins = [1., 2, 4]; digitize(x, bins)"),
       .doc = MANUAL("the bin of each element of x, bins being a vector of edges in rising order") })
-    BUILT({ .name = "bincount", .params = "x, weights=None, minlength=0:int", .nout = 1,
-      .formula = "i = cast(ravel(x) | 0, int64); n = maximum(sup(i) + 1, minlength); w = alloc(default(weights, cast(1, int64)), i.shape); "
-                 "inc_subtensor(alloc(cast(0, w.dtype), [n])[check_index(i, n)], w)",
+    BUILT({ .name = "bincount", .params = "x, weights=None, minlength=0:int", .nout = 1, .build = build_bincount,
       .example = MANUAL("x = [1, 3, 1]; bincount(x)"),
       .doc = MANUAL("how often each of 0, 1, 2, ... occurs in x, integers that are not negative; with weights, their sums") })
+    { .name = "counts_of", .flags = OP_HIDDEN, .params = "i, w, least=0:int", .line = LINE_COUNTS, .nout = 1, .shape_args = 1,
+      .infer = counts_infer, .eval = counts_eval, .grad = counts_grad,
+      .doc = MANUAL("how often each of 0, 1, 2, ... occurs in the vector i, times the scalar w, or the sums of the vector w") },
     BUILT({ .name = "histogram", .params = "x, bins=None, range=None, weights=None, density=False:bool", .nout = 1, .build = build_histogram,
       .example = MANUAL("x = [1., 2, 2, 4]; bins = 3; histogram(x, bins)"),
       .doc = MANUAL("how many elements of x fall into each bin, or their weights, and the edges of the bins: bins is their count, 10 if not given, between the two "

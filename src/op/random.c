@@ -423,7 +423,7 @@ mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
 #define DRAWS .flags = OP_RANDOM, .nout = 1
 #define TAIL "dtype=None:dtype, stream=-1:int"
 const struct mc_op mc_ops_random[] = {
-    { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .shape_args = 2,
+    { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .line = LINE_DRAW, .shape_args = 2,
       .build = build_random_uniform, .infer = uniform_infer, .size = uniform_size, .eval = uniform_eval, .disconnected = 3,
       .doc = MANUAL("uniform numbers in [0, 1), from which all other random numbers are made") },
     BUILT({ .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,

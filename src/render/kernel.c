@@ -94,7 +94,7 @@ mc_status mc_kernel_analyse(struct mc_kernel *k)
         if (v->kind == K_REDUCE || v->element) {
             k->nstage = later(k->nstage, v->stage + 1);
         }
-        v->bounded = v->kind == K_OP && !v->op->custom && mc_math_bounded(v->op->code, v->dtype);
+        v->bounded = v->kind == K_OP && !v->op->custom && mc_math_range(v->op->code, v->dtype) > 0;
         k->bounded |= v->bounded;
         k->flops += v->kind == K_OP ? costs[v->op->flags & OP_COSTLY ? 1 : 0] : v->kind == K_REDUCE ? 1 : 0;
     }

@@ -69,16 +69,16 @@ const char *mc_math_text(const char *name, mc_dtype d)
     return i < mc_nmath ? mc_math_rows[i].text : NULL;
 }
 
-bool mc_math_bounded(const char *code, mc_dtype d)
+double mc_math_range(const char *code, mc_dtype d)
 {
-    bool any = false;
+    double range = 0;
     for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
         char word[32];
         mc_snprintf(word, sizeof word, "%.*s", (int)strcspn(m + 2, ")"), m + 2);
         size_t i = find_for(word, d);
-        any |= i < mc_nmath && mc_math_rows[i].range > 0;
+        range = i < mc_nmath && mc_math_rows[i].range > 0 ? mc_math_rows[i].range : range;
     }
-    return any;
+    return range;
 }
 
 void mc_math_add(struct mc_str *out, uint64_t *have, const char *name, mc_dtype d)

@@ -28,8 +28,9 @@ extern const size_t mc_nmath;
 /* The text of a function ("exp"); NULL: libm's is used.  Any dtype but float64 means float32. */
 const char *mc_math_text(const char *name, mc_dtype d);
 
-/* Does an op's expression, where M(name) is a function, call one with a range? */
-bool mc_math_bounded(const char *code, mc_dtype d);
+/* The range of a function that an op's expression calls, where M(name) is one: from there on it is NaN.
+ * 0: none has one. */
+double mc_math_range(const char *code, mc_dtype d);
 
 /* Appends the definition of a function and of those it calls, each once. `have` has MC_MATH_WORDS words, zero
  * at first, and notes what was printed.  A name without a row becomes the compiler's builtin: rint, fabs,

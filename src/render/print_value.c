@@ -236,17 +236,25 @@ void mc_print_expression(struct print *p, int v, bool inner)
 
 void mc_print_beyond(struct print *p, int v)
 {
-    if (p->k->val.at[v].bounded && !p->grid) {
-        const int arg = p->k->val.at[v].arg[0];
-        /* with lanes, in a form that gcc vectorises after a selection of NaN */
-        static const char *const part[][5] = { { " |= (", " != ", ") & (", " - ", " == 0); " },
+    const struct mc_kval *x = &p->k->val.at[v];
+    if (x->bounded && !p->grid) {
+        /* Forms that gcc vectorises: with lanes after a selection of NaN; else without comparing the result,
+         * for gcc would branch at that selection. */
+        static const char *const part[][5] = { { " |= (", " >= ", ") & (", " - ", " == 0); " },
                                                { " |= ", " != ", " ? ", " - ", " == 0 ? 1 : 0 : 0; " } };
-        const int of[] = { v, v, arg, arg };
+        const bool wide = mc_print_op_dtype(p->k, x) == MC_FLOAT64;
+        const int lanes = p->k->lanes, of[] = { lanes ? v : x->arg[0], v, x->arg[0], x->arg[0] };
         mc_str_add(p->out, p->lanes ? "far[i]" : "beyond");
         for (size_t i = 0; i < NELEM(part[0]); i++) {
-            mc_str_add(p->out, part[p->k->lanes][i]);
-            if (i < NELEM(of)) {
+            mc_str_add(p->out, part[lanes][i]);
+            if (!lanes && i == 0) {
+                mc_str_add(p->out, wide ? "__builtin_fabs(" : "__builtin_fabsf(");
+            }
+            if (!lanes && i == 1) {
+                mc_str_addf(p->out, "%.17g%s", mc_math_range(x->op->code, x->dtype), wide ? "." : ".f");
+            } else if (i < NELEM(of)) {
                 mc_print_ref(p, of[i]);
+                mc_str_add(p->out, !lanes && i == 0 ? ")" : "");
             }
         }
     }

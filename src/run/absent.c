@@ -187,11 +187,11 @@ mc_status mc_job_compile(struct mc_job *j)
 }
 
 /* Only printed kernels differ by it. */
-bool mc_math_bounded(const char *code, mc_dtype d)
+double mc_math_range(const char *code, mc_dtype d)
 {
     (void)code;
     (void)d;
-    return false;
+    return 0;
 }
 
 /* ---- modes and traces ---- */

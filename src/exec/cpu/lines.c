@@ -1,10 +1,16 @@
-/* lines.c: ops on long lines (heavy/lines), which are steps of the host, on the CPU.  Other devices leave them
- * to the reference, or have kernels for them. */
+/* lines.c: ops on long lines (heavy/lines), which are steps of the host, on the CPU.  Other devices leave
+ * them to the reference, or have kernels for them. */
 #include "exec/backend.h"
 #include "exec/cpu/launch.h"
 #include "heavy/lines/lines.h"
 
 enum { MOST_IN = 2 };
+
+/* Is input i of a draw, which is only its shape? */
+static bool is_shape(const mc_node *n, int i)
+{
+    return n->op->line == LINE_DRAW && i > 0;
+}
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
                      char *scratch)
@@ -15,8 +21,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     mc_status s = out ? MC_OK : mc_last_status();
     (void)e;
     for (int i = 0; i < n->nin && s == MC_OK; i++) {
-        in[i] = mc_value_array(f, p, program->value_of[n->in[i]->id]);
-        s = in[i] ? MC_OK : mc_last_status();
+        in[i] = is_shape(n, i) ? NULL : mc_value_array(f, p, program->value_of[n->in[i]->id]);
+        s = in[i] || is_shape(n, i) ? MC_OK : mc_last_status();
     }
     const struct mc_line_work w = {
         .node = n, .in = in, .out = &out, .scratch = scratch, .threads = f->threads
@@ -44,6 +50,10 @@ mc_status mc_line_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
     const int to = f->code->program.value_of[n->id];
     for (int i = 0; i < n->nin; i++) {
         const int v = f->code->program.value_of[n->in[i]->id];
+        if (is_shape(n, i)) {
+            type[i] = mc_type_make(MC_INT64, 0, NULL);
+            continue;
+        }
         if (v < 0 || p->slot[v].base == BASE_NONE || mc_position_axis(n->in[i]) >= 0) {
             return MC_OK;
         }

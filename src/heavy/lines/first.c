@@ -1,10 +1,10 @@
 /* first.c: the positions of the first k elements of a line in rising or falling order.
  *
- * Each part of a line keeps candidates: those whose key is below the k-th of its best so far. Invariant: a part
- * sees its elements in their order, so of equal ones the first are kept. */
+ * Each part of a line keeps candidates: those whose key is below the k-th of its best so far. Invariant: a
+ * part sees its elements in their order, so of equal ones the first are kept. */
 #include "heavy/lines/lines.h"
 
-enum { CHUNK = 256, LEAST_ROOM = 2048, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
+enum { CHUNK = 256, LEAST_CAPACITY = 256, FEW = 32, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
 static const double SECONDS = 5e-10;
 
 struct first {
@@ -13,11 +13,11 @@ struct first {
     uint64_t flip;
     const char *x;
     char *y;
-    int64_t sx, sy, n, k, room;
+    int64_t sx, sy, n, k, capacity;
     int parts;
     struct mc_line_set set;
     char *scratch;
-    struct mc_pair *best[MOST_PARTS]; /* (room): a part's candidates, and as much for sorting them */
+    struct mc_pair *best[MOST_PARTS]; /* (capacity): a part's candidates, and as much for sorting them */
     int64_t many[MOST_PARTS];
 };
 
@@ -26,19 +26,19 @@ static int parts_of(int64_t n, int64_t k, int within)
     return n < PART_LEAST || k * 8 > n ? 1 : MC_MIN(within, (int)MOST_PARTS);
 }
 
-static int64_t room_of(int64_t n, int64_t k, int parts)
+static int64_t capacity_of(int64_t n, int64_t k, int parts)
 {
-    return MC_MIN(MC_MAX(MC_MAX(2 * k, k * parts), (int64_t)LEAST_ROOM), n);
+    return MC_MIN(MC_MAX(MC_MAX(2 * k, k * parts), (int64_t)LEAST_CAPACITY), n);
 }
 
-static size_t count_bytes(int64_t room)
+static size_t count_bytes(int64_t capacity)
 {
-    return (mc_radix_counts(room, 1) + 63) / 64 * 64;
+    return (mc_radix_counts(capacity, 1) + 63) / 64 * 64;
 }
 
-static size_t part_bytes(int64_t room)
+static size_t part_bytes(int64_t capacity)
 {
-    return 2 * (size_t)room * sizeof(struct mc_pair) + count_bytes(room);
+    return 2 * (size_t)capacity * sizeof(struct mc_pair) + count_bytes(capacity);
 }
 
 static void set_sizes(struct first *f, const mc_node *n, int64_t count, int within)
@@ -46,7 +46,7 @@ static void set_sizes(struct first *f, const mc_node *n, int64_t count, int with
     f->n = count;
     f->k = mc_attr_int(&n->attr[1]);
     f->parts = parts_of(count, f->k, within);
-    f->room = room_of(count, f->k, f->parts);
+    f->capacity = capacity_of(count, f->k, f->parts);
 }
 
 size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads)
@@ -54,13 +54,13 @@ size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads)
     const struct mc_line_set s = mc_line_set_of(n, in, threads);
     struct first f;
     set_sizes(&f, n, s.count, s.within);
-    return f.k ? part_bytes(f.room) * (size_t)(s.slots * f.parts) : SIZE_MAX;
+    return f.k ? part_bytes(f.capacity) * (size_t)(s.slots * f.parts) : SIZE_MAX;
 }
 
 /* Sorts n candidates at `best`, in place. */
-static void sort_candidates(struct mc_pair *best, int64_t n, int64_t room)
+static void sort_candidates(struct mc_pair *best, int64_t n, int64_t capacity, int bits)
 {
-    struct mc_pair *other = best + room, *sorted = mc_radix_pairs(best, other, n, other + room, 1);
+    struct mc_pair *other = best + capacity, *sorted = mc_radix_pairs(best, other, n, bits, other + capacity);
     if (sorted != best) {
         memcpy(best, sorted, (size_t)n * sizeof *best);
     }
@@ -89,6 +89,17 @@ static uint64_t chunk_keys(const struct first *f, int64_t at, int64_t m, uint64_
     return least;
 }
 
+/* Puts e into its place among `many` sorted candidates, of which k stay; behind those that equal it. */
+static int64_t insert(struct mc_pair *best, int64_t many, int64_t k, struct mc_pair e)
+{
+    int64_t at = many < k ? many : k - 1;
+    for (; at > 0 && best[at - 1].key > e.key; at--) {
+        best[at] = best[at - 1];
+    }
+    best[at] = e;
+    return MC_MIN(many + 1, k);
+}
+
 static void choose_part(void *arg, int64_t part, int slot)
 {
     struct first *f = arg;
@@ -97,6 +108,8 @@ static void choose_part(void *arg, int64_t part, int slot)
     int64_t many = 0;
     uint64_t below = UINT64_MAX, key[CHUNK];
     bool full = false; /* k candidates are known; others must be below */
+    const bool few = f->k <= FEW;
+    const int bits = f->narrow ? 32 : 64;
     (void)slot;
     for (int64_t at = f->n * part / f->parts; at < to; at += CHUNK) {
         const int64_t m = MC_MIN(to - at, (int64_t)CHUNK);
@@ -107,23 +120,32 @@ static void choose_part(void *arg, int64_t part, int slot)
             if (full && key[i] >= below) {
                 continue;
             }
-            best[many++] = (struct mc_pair){ key[i], at + i };
-            if (many == f->room) {
-                sort_candidates(best, many, f->room);
+            if (few) {
+                many = insert(best, many, f->k, (struct mc_pair){ key[i], at + i });
+            } else {
+                best[many++] = (struct mc_pair){ key[i], at + i };
+            }
+            if (!few && many == f->capacity) {
+                sort_candidates(best, many, f->capacity, bits);
                 many = MC_MIN(many, f->k);
-                full = many == f->k;
-                below = full ? best[many - 1].key : below;
+                full = true;
+                below = best[many - 1].key;
+            } else if (few && many == f->k) {
+                full = true;
+                below = best[many - 1].key;
             }
         }
     }
-    sort_candidates(best, many, f->room);
+    if (!few) {
+        sort_candidates(best, many, f->capacity, bits);
+    }
     f->many[part] = MC_MIN(many, f->k);
 }
 
 static void one_line(void *arg, int64_t line, int slot)
 {
     struct first f = *(const struct first *)arg;
-    const size_t bytes = part_bytes(f.room);
+    const size_t bytes = part_bytes(f.capacity);
     f.x += mc_line_offset(&f.set, 0, line);
     f.y += mc_line_offset(&f.set, 1, line);
     for (int i = 0; i < f.parts; i++) {
@@ -137,7 +159,7 @@ static void one_line(void *arg, int64_t line, int slot)
         many += f.many[i];
     }
     if (f.parts > 1) {
-        sort_candidates(f.best[0], many, f.room);
+        sort_candidates(f.best[0], many, f.capacity, f.narrow ? 32 : 64);
     }
     for (int64_t i = 0; i < f.k; i++) {
         memcpy(f.y + i * f.sy, &f.best[0][i].at, sizeof(int64_t));

@@ -1,5 +1,5 @@
-/* lines.h: ops on long lines of numbers, with threads: sort, argsort, the first of an order, searches, running
- * sums.
+/* lines.h: ops on long lines of numbers, with threads: sort, argsort, the first of an order, searches,
+ * running sums.
  *
  * Invariant: results have the bits of the reference (src/op), for every number of threads. */
 #ifndef MC_HEAVY_LINES_H
@@ -10,7 +10,7 @@
 
 struct mc_line_work {
     const mc_node *node;
-    mc_array *const *in, *const *out; /* in: any strides */
+    mc_array *const *in, *const *out; /* in: any strides; NULL where only a shape is read from it */
     char *scratch;              /* of mc_line_scratch bytes, aligned to 64 */
     int threads;
 };
@@ -25,12 +25,16 @@ size_t mc_sort_scratch(const mc_node *n, const struct mc_type *in, int threads);
 size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads);
 size_t mc_sums_scratch(const mc_node *n, const struct mc_type *in, int threads);
 size_t mc_search_scratch(const mc_node *n, const struct mc_type *in, int threads);
+size_t mc_counts_scratch(const mc_node *n, const struct mc_type *in, int threads);
+mc_status mc_counts_run(const struct mc_line_work *w);
+size_t mc_draw_scratch(const mc_node *n, const struct mc_type *in, int threads);
+mc_status mc_draw_run(const struct mc_line_work *w);
 mc_status mc_sort_run(const struct mc_line_work *w);
 mc_status mc_first_run(const struct mc_line_work *w);
 mc_status mc_sums_run(const struct mc_line_work *w);
 mc_status mc_search_run(const struct mc_line_work *w);
 
-/* ---- lines.c: the lines of x, and of a result with as many, along the node's axis ---- */
+/* ---- set.c: the lines of x, and of a result with as many, along the node's axis ---- */
 struct mc_line_set {
     int axes;                   /* other than that of the lines */
     int64_t dims[MC_MAX_RANK], stride[2][MC_MAX_RANK];
@@ -44,16 +48,17 @@ int64_t mc_line_offset(const struct mc_line_set *s, int array, int64_t line); /*
 void mc_line_each(const struct mc_line_set *s, mc_team_task *one, void *arg, double seconds);
 
 /* ---- sort.c: keys, unsigned numbers in the order of the values; NaN is last, -0 equals 0 ---- */
-/* Keys of n elements: 32 bits for dtypes of up to 4 bytes, else 64.  flip: all bits inverted, the falling order.
- * True: some element is a NaN or -0, which its key alone does not give back. */
+/* Keys of n elements: 32 bits for dtypes of up to 4 bytes, else 64.  flip: all bits inverted, the falling
+ * order. True: some element is a NaN or -0, which its key alone does not give back. */
 bool mc_keys_32(uint32_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint32_t flip);
 bool mc_keys_64(uint64_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint64_t flip);
 struct mc_pair { uint64_t key; int64_t at; };
-/* Sorts by the bits from `low` up, stably; the result is in a or b, which both have n elements.  count: room of
+/* Sorts by the bits from `low` up, stably; the result is in a or b, which both have n elements.  count:
  * mc_radix_counts(n, threads) bytes. */
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads);
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads);
-struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, void *count, int threads);
+/* keys of pairs have so many bits */
+struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, int bits, void *count);
 size_t mc_radix_counts(int64_t n, int threads);
 
 #endif

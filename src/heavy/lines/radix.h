@@ -1,8 +1,8 @@
 /* radix.h: a stable sort of elements by an unsigned key, one digit at a time from the lowest.  The includer
- * names E (the element), KEY(e), BITS of a key and NAME.
+ * names E (the element), KEY(e) and NAME.
  *
- * Invariant: threads share each pass by ranges of the source, in whose order they write, so the result does not
- * depend on their number. */
+ * Invariant: threads share each pass by ranges of the source, in whose order they write, so the result
+ * does not depend on their number. */
 
 struct NAME(pass) {
     const E *src;
@@ -68,14 +68,15 @@ static void NAME(insert)(E *a, int64_t n)
     }
 }
 
-static E *NAME(radix)(E *a, E *b, int64_t n, int low, uint32_t *count, int threads)
+/* By the bits from `low` to `high`. */
+static E *NAME(radix)(E *a, E *b, int64_t n, int low, int high, uint32_t *count, int threads)
 {
     struct NAME(pass) p = { .n = n, .count = count, .width = radix_width(n), .parts = radix_parts(n, threads) };
     if (n <= INSERTION_MOST) {
         NAME(insert)(a, n);
         return a;
     }
-    for (p.shift = low; p.shift < BITS; p.shift += p.width) {
+    for (p.shift = low; p.shift < high; p.shift += p.width) {
         p.src = a;
         p.dst = b;
         mc_team_tasks(NAME(count_part), &p, p.parts, p.parts, p.parts, (double)n * SECONDS);

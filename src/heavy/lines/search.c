@@ -14,8 +14,8 @@ struct search {
 };
 
 #define INLINE static inline __attribute__((always_inline))
+/* to[j]: how many of the n keys are below v[j], or not above. */
 #define SEARCH(W, U)                                                                                  \
-    /* to[j]: how many of the n keys are below v[j], or not above */                                           \
     INLINE void group_##W(const U *a, int64_t n, const U *v, int64_t *to, bool right)                          \
     {                                                                                                          \
         const U *base[GROUP];                                                                                  \

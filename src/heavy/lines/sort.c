@@ -1,7 +1,8 @@
 /* sort.c: sort and argsort of lines by radix.
  *
- * Short keys and positions share a word of 64 bits. Many lines are shared by the threads; of few lines each is
- * sorted by all threads. */
+ * Keys of up to 32 bits and positions share a word of 64 bits; of wider keys it has the 32 bits from the
+ * highest that is not the same in all, and elements that agree in these are sorted by the whole keys
+ * after. Many lines are shared by the threads; of few lines each is sorted by all threads. */
 #include "heavy/lines/lines.h"
 #include "device/cpu/cpu.h"
 
@@ -48,14 +49,11 @@ size_t mc_radix_counts(int64_t n, int threads)
 
 #define E uint32_t
 #define KEY(e) (e)
-#define BITS 32
 #define NAME(x) x##_32
 #include "heavy/lines/radix.h"
 #undef E
-#undef BITS
 #undef NAME
 #define E uint64_t
-#define BITS 64
 #define NAME(x) x##_64
 #include "heavy/lines/radix.h"
 #undef E
@@ -68,17 +66,17 @@ size_t mc_radix_counts(int64_t n, int threads)
 
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads)
 {
-    return radix_32(a, b, n, 0, count, threads);
+    return radix_32(a, b, n, 0, 32, count, threads);
 }
 
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads)
 {
-    return radix_64(a, b, n, low, count, threads);
+    return radix_64(a, b, n, low, 64, count, threads);
 }
 
-struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, void *count, int threads)
+struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, int bits, void *count)
 {
-    return radix_pair(a, b, n, 0, count, threads);
+    return radix_pair(a, b, n, 0, bits, count, 1);
 }
 
 /* ---- one line ---- */
@@ -92,6 +90,9 @@ struct line {
     int threads, parts;
     void *a, *b, *count, *sorted;
     bool special[MOST_PARTS];
+    uint64_t *key, all[MOST_PARTS], any[MOST_PARTS]; /* wide keys, for their order */
+    struct mc_pair *pairs;      /* (2 n), then counts */
+    int shift;                  /* of a wide key to its part in a word */
 };
 
 static bool is_narrow(mc_dtype d)
@@ -102,13 +103,12 @@ static bool is_narrow(mc_dtype d)
 /* Bytes of an element in the sort. */
 static int64_t element(mc_dtype d, bool positions)
 {
-    return positions      ? is_narrow(d) ? (int64_t)sizeof(uint64_t) : (int64_t)sizeof(struct mc_pair)
-                : is_narrow(d) ? (int64_t)sizeof(uint32_t)
-                          : (int64_t)sizeof(uint64_t);
+    return !positions && is_narrow(d) ? (int64_t)sizeof(uint32_t) : (int64_t)sizeof(uint64_t);
 }
 
-/* Keys of x with their positions. */
-static void begin_order(const struct line *l, int64_t from, int64_t to)
+/* Words of narrow keys and positions; of wide ones first the keys themselves, and what all or any have
+ * set. */
+static void begin_order(const struct line *l, int64_t from, int64_t to, uint64_t *all, uint64_t *any)
 {
     for (int64_t at = from; at < to; at += CHUNK) {
         const int64_t m = MC_MIN(to - at, (int64_t)CHUNK);
@@ -120,11 +120,10 @@ static void begin_order(const struct line *l, int64_t from, int64_t to)
                 word[i] = (uint64_t)key[i] << 32 | (uint64_t)(at + i);
             }
         } else {
-            uint64_t key[CHUNK];
-            struct mc_pair *pair = (struct mc_pair *)l->a + at;
-            mc_keys_64(key, l->d, l->x + at * l->sx, l->sx, m, 0);
-            for (int64_t i = 0; i < m; i++) {
-                pair[i] = (struct mc_pair){ key[i], at + i };
+            mc_keys_64(l->key + at, l->d, l->x + at * l->sx, l->sx, m, 0);
+            for (int64_t i = at; i < at + m; i++) {
+                *all &= l->key[i];
+                *any |= l->key[i];
             }
         }
     }
@@ -136,7 +135,9 @@ static void begin_part(void *arg, int64_t part, int slot)
     const int64_t from = l->n * part / l->parts, to = l->n * (part + 1) / l->parts;
     (void)slot;
     if (l->positions) {
-        begin_order(l, from, to);
+        l->all[part] = UINT64_MAX;
+        l->any[part] = 0;
+        begin_order(l, from, to, &l->all[part], &l->any[part]);
     } else if (is_narrow(l->d)) {
         l->special[part] = mc_keys_32((uint32_t *)l->a + from, l->d, l->x + from * l->sx, l->sx, to - from,
                                       0);
@@ -158,8 +159,7 @@ static void end_part(void *arg, int64_t part, int slot)
         values_64(y, l->sy, l->d, (uint64_t *)l->sorted + from, to - from);
     }
     for (int64_t i = from; l->positions && i < to; i++) {
-        const int64_t at = is_narrow(l->d) ? (int64_t)(uint32_t)((const uint64_t *)l->sorted)[i]
-                                           : ((const struct mc_pair *)l->sorted)[i].at;
+        const int64_t at = (int64_t)(uint32_t)((const uint64_t *)l->sorted)[i];
         memcpy(l->y + i * l->sy, &at, sizeof at);
     }
 }
@@ -183,14 +183,63 @@ static void restore(const struct line *l)
     }
 }
 
+/* ---- wide keys ---- */
+
+static void word_part(void *arg, int64_t part, int slot)
+{
+    const struct line *l = arg;
+    (void)slot;
+    for (int64_t i = l->n * part / l->parts; i < l->n * (part + 1) / l->parts; i++) {
+        ((uint64_t *)l->a)[i] = (l->key[i] >> l->shift & UINT32_MAX) << 32 | (uint64_t)i;
+    }
+}
+
+/* Sorts n words, which agree in their upper halves, by the keys of their positions. */
+static void sort_run(const struct line *l, uint64_t *word, int64_t n)
+{
+    struct mc_pair *a = l->pairs, *b = a + n;
+    for (int64_t i = 0; i < n; i++) {
+        a[i] = (struct mc_pair){ l->key[(uint32_t)word[i]], (uint32_t)word[i] };
+    }
+    a = mc_radix_pairs(a, b, n, 64, l->pairs + 2 * l->n);
+    for (int64_t i = 0; i < n; i++) {
+        word[i] = (word[i] & UINT64_MAX << 32) | (uint64_t)a[i].at;
+    }
+}
+
+static void order_wide(struct line *l)
+{
+    uint64_t all = UINT64_MAX, any = 0;
+    for (int i = 0; i < l->parts; i++) {
+        all &= l->all[i];
+        any |= l->any[i];
+    }
+    const uint64_t differ = all ^ any;
+    l->shift = differ >> 32 ? 32 - __builtin_clzll(differ) : 0;
+    mc_team_tasks(word_part, l, l->parts, l->parts, l->parts, (double)l->n * SECONDS);
+    uint64_t *const word = mc_radix_keys64(l->a, l->b, l->n, 32, l->count, l->threads);
+    l->sorted = word;
+    for (int64_t i = 0, end; l->shift > 0 && i < l->n; i = end) {
+        for (end = i + 1; end < l->n && word[end] >> 32 == word[i] >> 32;) {
+            end++;
+        }
+        if (end > i + 1) {
+            sort_run(l, word + i, end - i);
+        }
+    }
+}
+
 static void sort_line(struct line *l)
 {
     bool special = false;
     l->parts = radix_parts(l->n, l->threads);
     mc_team_tasks(begin_part, l, l->parts, l->parts, l->parts, (double)l->n * SECONDS);
     if (l->positions) {
-        l->sorted = is_narrow(l->d) ? (void *)mc_radix_keys64(l->a, l->b, l->n, 32, l->count, l->threads)
-                                    : (void *)mc_radix_pairs(l->a, l->b, l->n, l->count, l->threads);
+        if (is_narrow(l->d)) {
+            l->sorted = mc_radix_keys64(l->a, l->b, l->n, 32, l->count, l->threads);
+        } else {
+            order_wide(l);
+        }
     } else {
         l->sorted = is_narrow(l->d) ? (void *)mc_radix_keys32(l->a, l->b, l->n, l->count, l->threads)
                                     : (void *)mc_radix_keys64(l->a, l->b, l->n, 0, l->count, l->threads);
@@ -206,10 +255,23 @@ static void sort_line(struct line *l)
 
 /* ---- all lines ---- */
 
+static size_t part_bytes(mc_dtype d, bool positions, int64_t n)
+{
+    return ((size_t)(n * element(d, positions)) + 63) / 64 * 64;
+}
+
+static size_t count_bytes(int64_t n, int threads)
+{
+    return (mc_radix_counts(n, threads) + 63) / 64 * 64;
+}
+
+/* Two copies to sort and the counts; for wide keys with positions the keys, and pairs of a run with their own
+ * counts. */
 static size_t line_bytes(mc_dtype d, bool positions, int64_t n, int threads)
 {
-    const size_t part = ((size_t)(n * element(d, positions)) + 63) / 64 * 64;
-    return 2 * part + mc_radix_counts(n, threads);
+    const size_t run = 2 * (size_t)n * sizeof(struct mc_pair) + count_bytes(n, 1);
+    return 2 * part_bytes(d, positions, n) + count_bytes(n, threads) +
+           (positions && !is_narrow(d) ? part_bytes(d, true, n) + run : 0);
 }
 
 struct work { struct line line; struct mc_line_set set; char *scratch; };
@@ -225,13 +287,15 @@ static void one_line(void *arg, int64_t at, int slot)
     const struct work *w = arg;
     struct line l = w->line;
     const size_t bytes = line_bytes(l.d, l.positions, l.n, l.threads);
-    const size_t part = ((size_t)(l.n * element(l.d, l.positions)) + 63) / 64 * 64;
+    const size_t part = part_bytes(l.d, l.positions, l.n);
     char *scratch = w->scratch + (size_t)slot * bytes;
     l.x += mc_line_offset(&w->set, 0, at);
     l.y += mc_line_offset(&w->set, 1, at);
     l.a = scratch;
     l.b = scratch + part;
     l.count = scratch + 2 * part;
+    l.key = (uint64_t *)(void *)(scratch + 2 * part + count_bytes(l.n, l.threads));
+    l.pairs = (struct mc_pair *)(void *)((char *)l.key + part);
     sort_line(&l);
 }
 

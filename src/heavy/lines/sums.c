@@ -1,10 +1,10 @@
 /* sums.c: running sums of lines along the last axis.
  *
- * Floats are added in blocks, each from zero, and what precedes a block is added to its sums: the order of the
- * reference (src/op/running.c), whose blocks are as long. So blocks can be computed side by side. */
+ * Floats are added in blocks, each from zero, and what precedes a block is added to its sums: the order of
+ * the reference (src/op/running.c), whose blocks are as long. So blocks can be computed side by side. */
 #include "heavy/lines/lines.h"
 
-enum { BLOCK = MC_SUM_BLOCK, GROUP = 8, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
+enum { BLOCK = MC_SUM_BLOCK, GROUP = 4, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
 static const double SECONDS = 6e-10;
 
 struct sums {
@@ -23,11 +23,12 @@ static int parts_of(int64_t n, int within)
     return n < PART_LEAST ? 1 : MC_MIN(within, (int)MOST_PARTS);
 }
 
-/* Local running sums of up to GROUP blocks of doubles, and their totals. */
+/* Local running sums of up to GROUP blocks of doubles, and their totals. x has room for GROUP blocks. */
 static void local_sums(double *x, int64_t n, double total[GROUP])
 {
     double s[GROUP] = { 0 };
-    if (n == GROUP * BLOCK) {
+    if (n > BLOCK) {
+        memset(x + n, 0, (size_t)(GROUP * BLOCK - n) * sizeof *x);
         for (int i = 0; i < BLOCK; i++) {
             for (int g = 0; g < GROUP; g++) {
                 x[g * BLOCK + i] = s[g] += x[g * BLOCK + i];

@@ -1,0 +1,81 @@
+/* t_spelled.c: names and forms of Theano's documents and of cuDNN: in flags and in formulas. */
+#include "check.h"
+#include "op/op.h"
+#include <monochord.h>
+
+TEST(flags_of_theano)
+{
+    static const struct { const char *name, *value, *flag, *is; } rows[] = {
+        { "dnn.conv.algo_fwd",        "fft",           "conv.algo_fwd",        "fft"           },
+        { "dnn.conv.algo_bwd",        "deterministic", "conv.algo_bwd_data",   "deterministic" },
+        { "dnn.conv.algo_bwd",        "deterministic", "conv.algo_bwd_filter", "deterministic" },
+        { "dnn.conv.algo_bwd_data",   "none",          "conv.algo_bwd_data",   "none"          },
+        { "dnn.conv.algo_bwd_filter", "none",          "conv.algo_bwd_filter", "none"          },
+        { "dnn.conv.precision",       "float64",       "conv.precision",       "float64"       },
+        { "optimizer",                "fast_compile",  "mode",                 "FAST_COMPILE"  },
+        { "optimizer",                "fast_run",      "mode",                 "FAST_RUN"      },
+        { "optimizer",                "None",          "mode",                 "FAST_COMPILE"  },
+        { "device",                   "gpu",           "device",               "cuda"          },
+        { "device",                   "gpu0",          "device",               "cuda0"         },
+        { "optimizer_including",      "cudnn",         "rewrite.including",    ""              },
+        { "linker",                   "cvm",           "mode",                 "FAST_RUN"      },
+        { "force_device",             "True",          "device",               "cpu"           },
+        { "exception_verbosity",      "high",          "mode",                 "FAST_RUN"      },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        char *before = mc_strdup(mc_flag_get(rows[i].flag));
+        CHECK(mc_flag_set(rows[i].name, rows[i].value) == MC_OK &&
+                  strcmp(mc_flag_get(rows[i].flag), rows[i].is) == 0,
+              "%s=%s: %s is %s, not %s: %s", rows[i].name, rows[i].value, rows[i].flag,
+              mc_flag_get(rows[i].flag), rows[i].is, mc_last_error());
+        mc_flag_set("conv.algo_bwd_data", "auto");
+        mc_flag_set("conv.algo_bwd_filter", "auto");
+        mc_flag_set(rows[i].flag, before);
+        mc_free(before);
+    }
+    CHECK(mc_flag_set("dnn.conv.precision", "float12") < 0, "an unknown precision is accepted");
+}
+
+TEST(formulas_of_theano)
+{
+    static const struct { const char *said, *means; } rows[] = {
+        { "pool(x, (2, 2))",                          "pool(x, [2, 2])"                                     },
+        { "s.dimshuffle('x', 0)",                     "reshape(s, [1, 3])"                                  },
+        { "x[0, 0].dimshuffle('x', 0, 1)",            "expand_dims(x[0, 0], 0)"                             },
+        { "x.dimshuffle(1, 2, 3, 0)",                 "dimshuffle(x, [1, 2, 3, 0])"                         },
+        { "dimshuffle(x, (1, 2, 3, 0))",              "dimshuffle(x, [1, 2, 3, 0])"                         },
+        { "x.reshape((2, -1))",                       "reshape(x, [2, 192])"                                },
+        { "x.sum(axis=(0, 1))",                       "sum(sum(x, axis=0), axis=0)"                         },
+        { "conv2d(x, w, image_shape=(2, 3, 8, 8), filter_shape=(2, 3, 3, 3))", "conv(x, w)"                 },
+        { "corr2d(x, w, border_mode=(1, 1), subsample=(1, 1))", "conv(x, w, border=[1, 1], flip=False)"      },
+        { "dnn_conv(x, w, border_mode=(1, 1), conv_mode='cross')", "conv(x, w, border=[1, 1], flip=False)"   },
+        { "dnn_pool(x, (2, 2), stride=(2, 2), pad=(0, 0))", "pool(x, [2, 2])"                               },
+        { "gpu_contiguous(as_cuda_ndarray_variable(x))", "x"                                               },
+        { "clone(exp(x) + sum(s), s, s * 2)",         "exp(x) + 2 * sum(s)"                                 },
+        { "clone(x * s[0], x, x + 1, s, s * s)",      "(x + 1) * s[0] ** 2"                                 },
+        { "clone(x)",                                 "x"                                                   },
+    };
+    const int64_t dims[3][4] = { { 2, 3, 8, 8 }, { 2, 3, 3, 3 }, { 3 } };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_array *value[3], *out[2] = { NULL };
+        mc_node *in[3];
+        for (int k = 0; k < 3; k++) {
+            in[k] = mc_input(g, (const char *[]){ "x", "w", "s" }[k], MC_FLOAT64, k == 2 ? 1 : 4);
+            value[k] = mc_array_new(MC_FLOAT64, k == 2 ? 1 : 4, dims[k]);
+            for (int64_t j = 0; j < mc_array_size(value[k]); j++) {
+                ((double *)(void *)value[k]->data)[j] = test_uniform(-1, 1);
+            }
+        }
+        mc_node *y[2] = { mc_formula(g, rows[i].said), mc_formula(g, rows[i].means) };
+        CHECK(mc_graph_status(g) == MC_OK && mc_eval(3, in, value, 2, y, out) == MC_OK &&
+                  mc_array_differs(out[0], out[1], 1e-12, 1e-12) < 0,
+              "%s: %s", rows[i].said, mc_graph_status(g) < 0 ? mc_error(g) : mc_last_error());
+        for (int k = 0; k < 3; k++) {
+            mc_array_unref(&value[k]);
+        }
+        mc_array_unref(&out[0]);
+        mc_array_unref(&out[1]);
+        mc_graph_free(g);
+    }
+}

@@ -3,11 +3,15 @@
  * The driver's pool keeps freed memory until the process ends, so the steady state needs no new memory.
  * The pool's unused memory is released only when an allocation fails.
  *
+ * The driver takes microseconds for each block.  A function whose results are new arrays frees one in each
+ * call that is as large as the next one: the blocks freed last are kept here.  All work is ordered by the one
+ * stream, as it is for blocks of the pool.
+ *
  * Invariant: the table holds exactly the allocated blocks, each with its purpose.  A block that is freed
  * during capture is parked until its end, because the captured graph must not contain the release. */
 #include "device/cuda/driver.h"
 
-enum { BUCKETS = 1024, GRAIN = 256, NAME = 40, HOLDERS = 4 };
+enum { BUCKETS = 1024, GRAIN = 256, NAME = 40, HOLDERS = 4, MOST_KEPT = 32, MOST_KEPT_BYTES = 64 << 20 };
 
 struct block {
     struct block *next;
@@ -21,6 +25,9 @@ struct mc_cuda_pool {
     size_t held;
     struct block *table[BUCKETS];
     struct block *parked;
+    struct block *kept;         /* freed blocks, the last one first */
+    int nkept;
+    size_t kept_bytes;
 };
 
 mc_status mc_cuda_pool_new(struct mc_cuda *d)
@@ -41,12 +48,6 @@ mc_status mc_cuda_pool_new(struct mc_cuda *d)
     return mc_cuda_check(
         d, mc_nv.cuMemPoolSetAttribute(d->pool->pool, NV_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
         "start its memory pool", NULL);
-}
-
-void mc_cuda_pool_free(struct mc_cuda *d)
-{
-    mc_free(d->pool);
-    d->pool = NULL;
 }
 
 /* ---- the table ---- */
@@ -160,6 +161,57 @@ static void return_block(struct mc_cuda *d, struct block *b)
     mc_free(b);
 }
 
+/* A kept block of that size; NULL: there is none. */
+static struct block *take_kept(struct mc_cuda_pool *p, size_t n)
+{
+    struct block **b = &p->kept, *found;
+    while (*b && (*b)->bytes != n) {
+        b = &(*b)->next;
+    }
+    found = *b;
+    if (found) {
+        *b = found->next;
+        p->nkept--;
+        p->kept_bytes -= n;
+    }
+    return found;
+}
+
+/* Gives blocks back to the driver, those that were freed first before others, until few enough are kept. */
+static void return_kept(struct mc_cuda *d, int most, size_t bytes)
+{
+    struct mc_cuda_pool *p = d->pool;
+    while (p->nkept > most || p->kept_bytes > bytes) {
+        struct block **b = &p->kept;
+        while ((*b)->next) {
+            b = &(*b)->next;
+        }
+        p->nkept--;
+        p->kept_bytes -= (*b)->bytes;
+        return_block(d, *b);
+        *b = NULL;
+    }
+}
+
+static void keep(struct mc_cuda *d, struct block *b)
+{
+    struct mc_cuda_pool *p = d->pool;
+    b->next = p->kept;
+    p->kept = b;
+    p->nkept++;
+    p->kept_bytes += b->bytes;
+    return_kept(d, MOST_KEPT, MOST_KEPT_BYTES);
+}
+
+void mc_cuda_pool_free(struct mc_cuda *d)
+{
+    if (d->pool) {
+        return_kept(d, 0, 0);
+    }
+    mc_free(d->pool);
+    d->pool = NULL;
+}
+
 static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigned long long *at)
 {
     const size_t cap = (size_t)mc_flag_int(FLAG_cuda_memory);
@@ -171,9 +223,12 @@ static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigne
         return out_of_memory_error(d, n, what);
     }
     int code = table_insert(d, n, at);
-    if (code == NV_CUDA_ERROR_OUT_OF_MEMORY && d->pool->pool) { /* release unused memory of the pool, retry */
+    if (code == NV_CUDA_ERROR_OUT_OF_MEMORY) { /* release unused memory, retry */
+        return_kept(d, 0, 0);
         TRY(mc_cuda_wait(d));
-        mc_nv.cuMemPoolTrimTo(d->pool->pool, 0);
+        if (d->pool->pool) {
+            mc_nv.cuMemPoolTrimTo(d->pool->pool, 0);
+        }
         code = table_insert(d, n, at);
     }
     return code == NV_CUDA_ERROR_OUT_OF_MEMORY ? out_of_memory_error(d, n, what)
@@ -187,13 +242,17 @@ static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what)
         return NULL;
     }
     const size_t n = MC_MAX((bytes + GRAIN - 1) / GRAIN * GRAIN, (size_t)GRAIN);
-    struct block *b = mc_alloc(sizeof *b, "devices");
+    const size_t cap = (size_t)mc_flag_int(FLAG_cuda_memory);
+    const bool kept = !d->recording && !(cap && (n > cap || d->pool->held > cap - n));
+    struct block *b = kept ? take_kept(d->pool, n) : NULL;
+    const unsigned long long at = b ? b->at : 0;
+    b = b ? b : mc_alloc(sizeof *b, "devices");
     if (!b) {
         return NULL;
     }
-    *b = (struct block){ .bytes = n };
+    *b = (struct block){ .at = at, .bytes = n };
     memcpy(b->what, what, MC_MIN(strlen(what), (size_t)NAME - 1));
-    if (allocate(d, n, what, &b->at) < 0) {
+    if (!at && allocate(d, n, what, &b->at) < 0) {
         mc_free(b);
         return NULL;
     }
@@ -228,7 +287,7 @@ void mc_cuda_free(struct mc_cuda *d, void *p)
             b->next = d->pool->parked;
             d->pool->parked = b;
         } else {
-            return_block(d, b);
+            keep(d, b);
         }
     }
     mc_cuda_leave(d);

@@ -64,13 +64,33 @@ size_t mc_radix_counts(int64_t n, int threads)
 #define NAME(x) x##_pair
 #include "heavy/lines/radix.h"
 
+/* Vectors are faster than digits up to here. */
+enum { QUICK_MOST = 1 << 20 };
+
+static bool is_quick(int64_t n, int threads)
+{
+    return n <= QUICK_MOST && radix_parts(n, threads) == 1 && mc_isa_runs(ISA_AVX512);
+}
+
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads)
 {
+#if defined(__x86_64__)
+    if (is_quick(n, threads)) {
+        mc_quick_keys32_avx512(a, b, n);
+        return a;
+    }
+#endif
     return radix_32(a, b, n, 0, 32, count, threads);
 }
 
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads)
 {
+#if defined(__x86_64__)
+    if (is_quick(n, threads)) {
+        mc_quick_keys64_avx512(a, b, n);
+        return a;
+    }
+#endif
     return radix_64(a, b, n, low, 64, count, threads);
 }
 

@@ -1,0 +1,173 @@
+/* quick.h: quicksort of unsigned keys in vectors, short ranges by a bitonic network.  The includer names U
+ * (the key), V (a vector), LANES, NAME, TARGET and the instructions.
+ *
+ * Invariant: equal keys are the same bits, so the order of equal ones is not seen. */
+
+enum { NAME(REGISTERS) = 8, NAME(MOST) = NAME(REGISTERS) * LANES };
+
+#define INLINE TARGET static inline __attribute__((always_inline))
+
+/* Lane l gets the lesser of l and l ^ by, or the greater where l has the bit `high`. */
+INLINE V NAME(exchange)(V v, int by, int high)
+{
+    const V s = PERMUTE(XOR(LANE_NUMBERS, SET1(by)), v);
+    const unsigned mask = high == 1 ? 0xaaaa : high == 2 ? 0xcccc : high == 4 ? 0xf0f0 : 0xff00;
+    return MASK_MAX(MIN(v, s), (MASK)mask, v, s);
+}
+
+/* Each register is bitonic and becomes sorted. */
+INLINE void NAME(merge_lanes)(V *v, int registers)
+{
+#pragma GCC unroll 4
+    for (int by = LANES / 2; by > 0; by /= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < registers; i++) {
+            v[i] = NAME(exchange)(v[i], by, by);
+        }
+    }
+}
+
+INLINE void NAME(sort_lanes)(V *v, int registers)
+{
+#pragma GCC unroll 4
+    for (int k = 2; k <= LANES; k *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < registers; i++) {
+            v[i] = NAME(exchange)(v[i], k - 1, k / 2);
+        }
+#pragma GCC unroll 4
+        for (int by = k / 4; by > 0; by /= 2) {
+#pragma GCC unroll 8
+            for (int i = 0; i < registers; i++) {
+                v[i] = NAME(exchange)(v[i], by, by);
+            }
+        }
+    }
+}
+
+/* Exchanges v[i] and v[j]; `turn`: with the lanes of v[j] reversed, which stay so. */
+INLINE void NAME(exchange_two)(V *v, int i, int j, bool turn)
+{
+    const V a = v[i], b = turn ? PERMUTE(XOR(LANE_NUMBERS, SET1(LANES - 1)), v[j]) : v[j];
+    v[i] = MIN(a, b);
+    v[j] = MAX(a, b);
+}
+
+INLINE void NAME(sort_registers)(V *v, int registers)
+{
+    NAME(sort_lanes)(v, registers);
+#pragma GCC unroll 3
+    for (int k = 2; k <= registers; k *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < registers; i++) {
+            if ((i & (k - 1)) < k / 2) {
+                NAME(exchange_two)(v, i, i ^ (k - 1), true);
+            }
+        }
+#pragma GCC unroll 2
+        for (int by = k / 4; by > 0; by /= 2) {
+#pragma GCC unroll 8
+            for (int i = 0; i < registers; i++) {
+                if (!(i & by)) {
+                    NAME(exchange_two)(v, i, i + by, false);
+                }
+            }
+        }
+        NAME(merge_lanes)(v, registers);
+    }
+}
+
+/* The first `left` lanes. */
+static inline MASK NAME(mask)(int64_t left)
+{
+    return left >= LANES ? (MASK)-1 : left <= 0 ? (MASK)0 : (MASK)((1U << left) - 1);
+}
+
+/* n of at most registers * LANES keys. */
+INLINE void NAME(sort_few)(U *a, int64_t n, int registers)
+{
+    V v[NAME(REGISTERS)];
+#pragma GCC unroll 8
+    for (int i = 0; i < registers; i++) {
+        v[i] = LOAD_SOME(SET1(-1), NAME(mask)(n - i * LANES), a + i * LANES);
+    }
+    NAME(sort_registers)(v, registers);
+#pragma GCC unroll 8
+    for (int i = 0; i < registers; i++) {
+        STORE_SOME(a + i * LANES, NAME(mask)(n - i * LANES), v[i]);
+    }
+}
+
+/* Puts keys below the pivot before the others; how many are. */
+TARGET static int64_t NAME(split)(U *a, U *spare, int64_t n, U pivot)
+{
+    const V p = SET1(pivot);
+    int64_t low = 0, high = 0, i = 0;
+    for (; i + LANES <= n; i += LANES) { /* low <= i: the store covers only keys that have been loaded */
+        const V v = LOAD(a + i);
+        const MASK below = LESS(v, p);
+        const int m = __builtin_popcount(below);
+        STORE(a + low, COMPRESS(below, v));
+        STORE(spare + high, COMPRESS((MASK)~below, v));
+        low += m;
+        high += LANES - m;
+    }
+    if (i < n) {
+        const MASK all = NAME(mask)(n - i);
+        const V v = LOAD_SOME(p, all, a + i);
+        const MASK below = LESS(v, p);
+        const int m = __builtin_popcount(below);
+        STORE_SOME(a + low, NAME(mask)(m), COMPRESS(below, v));
+        STORE_SOME(spare + high, NAME(mask)(n - i - m), COMPRESS((MASK)(all & ~below), v));
+        low += m;
+        high += n - i - m;
+    }
+    memcpy(a + low, spare, (size_t)high * sizeof *a);
+    return low;
+}
+
+/* The middle of LANES keys, one of each part of the range, at places drawn from *state. */
+TARGET static U NAME(middle)(const U *a, int64_t n, uint64_t *state)
+{
+    const int64_t part = n / LANES;
+    U some[LANES];
+    V v;
+    for (int i = 0; i < LANES; i++) {
+        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        some[i] = a[i * part + (int64_t)((*state >> 33) * (uint64_t)part >> 31)];
+    }
+    v = LOAD(some);
+    NAME(sort_lanes)(&v, 1);
+    STORE(some, v);
+    return some[LANES / 2];
+}
+
+TARGET static void NAME(quick)(U *a, U *spare, int64_t n, uint64_t *state)
+{
+    while (n > NAME(MOST)) {
+        const U pivot = NAME(middle)(a, n, state);
+        int64_t low = NAME(split)(a, spare, n, pivot);
+        if (low == 0) { /* the pivot is the least: what equals it is in place */
+            low = pivot + 1 ? NAME(split)(a, spare, n, pivot + 1) : n;
+            a += low;
+            n -= low;
+        } else if (low < n - low) {
+            NAME(quick)(a, spare, low, state);
+            a += low;
+            n -= low;
+        } else {
+            NAME(quick)(a + low, spare, n - low, state);
+            n = low;
+        }
+    }
+    if (n > 4 * LANES) {
+        NAME(sort_few)(a, n, 8);
+    } else if (n > 2 * LANES) {
+        NAME(sort_few)(a, n, 4);
+    } else if (n > LANES) {
+        NAME(sort_few)(a, n, 2);
+    } else if (n > 1) {
+        NAME(sort_few)(a, n, 1);
+    }
+}
+#undef INLINE

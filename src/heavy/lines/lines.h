@@ -60,8 +60,12 @@ uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *co
 /* stably; keys of pairs have so many bits */
 struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, int bits, void *count);
 size_t mc_radix_counts(int64_t n, int threads);
-/* ---- quick_avx512.c: by all bits, in place; spare: n elements ---- */
-void mc_quick_keys32_avx512(uint32_t *a, uint32_t *spare, int64_t n);
-void mc_quick_keys64_avx512(uint64_t *a, uint64_t *spare, int64_t n);
+/* Puts the first k of n keys, by all their bits, in place and sorted; spare: n elements. */
+typedef void mc_quick32(uint32_t *a, uint32_t *spare, int64_t n, int64_t k);
+typedef void mc_quick64(uint64_t *a, uint64_t *spare, int64_t n, int64_t k);
+mc_quick64 *mc_quick_keys64(void); /* of this processor, or NULL */
+/* ---- quick_avx512.c ---- */
+mc_quick32 mc_quick_keys32_avx512;
+mc_quick64 mc_quick_keys64_avx512;
 
 #endif

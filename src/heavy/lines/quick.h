@@ -142,23 +142,32 @@ TARGET static U NAME(middle)(const U *a, int64_t n, uint64_t *state)
     return some[LANES / 2];
 }
 
-TARGET static void NAME(quick)(U *a, U *spare, int64_t n, uint64_t *state)
+/* The first k of n in place, sorted. */
+TARGET static void NAME(quick)(U *a, U *spare, int64_t n, int64_t k, uint64_t *state)
 {
-    while (n > NAME(MOST)) {
+    while (n > NAME(MOST) && k > 0) {
         const U pivot = NAME(middle)(a, n, state);
         int64_t low = NAME(split)(a, spare, n, pivot);
         if (low == 0) { /* the pivot is the least: what equals it is in place */
             low = pivot + 1 ? NAME(split)(a, spare, n, pivot + 1) : n;
             a += low;
             n -= low;
+            k -= low;
+        } else if (low >= k) {
+            n = low;
         } else if (low < n - low) {
-            NAME(quick)(a, spare, low, state);
+            NAME(quick)(a, spare, low, low, state);
             a += low;
             n -= low;
+            k -= low;
         } else {
-            NAME(quick)(a + low, spare, n - low, state);
+            NAME(quick)(a + low, spare, n - low, k - low, state);
             n = low;
+            k = low;
         }
+    }
+    if (k <= 0) {
+        return;
     }
     if (n > 4 * LANES) {
         NAME(sort_few)(a, n, 8);

@@ -23,7 +23,7 @@
 #define MAX _mm512_max_epu32
 #define MASK_MAX _mm512_mask_max_epu32
 #define LESS _mm512_cmplt_epu32_mask
-#define COMPRESS _mm512_maskz_compress_epi32
+#define COMPRESS(m, v) _mm512_mask_compress_epi32(v, m, v)
 #define LOAD_SOME(other, m, p) _mm512_mask_loadu_epi32(other, m, (const void *)(p))
 #define STORE_SOME(p, m, v) _mm512_mask_storeu_epi32((void *)(p), m, v)
 #include "heavy/lines/quick.h"
@@ -53,20 +53,20 @@
 #define MAX _mm512_max_epu64
 #define MASK_MAX _mm512_mask_max_epu64
 #define LESS _mm512_cmplt_epu64_mask
-#define COMPRESS _mm512_maskz_compress_epi64
+#define COMPRESS(m, v) _mm512_mask_compress_epi64(v, m, v)
 #define LOAD_SOME(other, m, p) _mm512_mask_loadu_epi64(other, m, (const void *)(p))
 #define STORE_SOME(p, m, v) _mm512_mask_storeu_epi64((void *)(p), m, v)
 #include "heavy/lines/quick.h"
 
-void mc_quick_keys32_avx512(uint32_t *a, uint32_t *spare, int64_t n)
+void mc_quick_keys32_avx512(uint32_t *a, uint32_t *spare, int64_t n, int64_t k)
 {
     uint64_t state = 1;
-    quick_32(a, spare, n, &state);
+    quick_32(a, spare, n, k, &state);
 }
 
-void mc_quick_keys64_avx512(uint64_t *a, uint64_t *spare, int64_t n)
+void mc_quick_keys64_avx512(uint64_t *a, uint64_t *spare, int64_t n, int64_t k)
 {
     uint64_t state = 1;
-    quick_64(a, spare, n, &state);
+    quick_64(a, spare, n, k, &state);
 }
 #endif

@@ -4,7 +4,7 @@
  * part sees its elements in their order, so of equal ones the first are kept. */
 #include "heavy/lines/lines.h"
 
-enum { CHUNK = 256, LEAST_CAPACITY = 256, FEW = 32, MOST_PARTS = 16, PART_LEAST = 1 << 14, SHORT = 1 << 12 };
+enum { CHUNK = 256, LEAST_CAPACITY = 256, FEW = 32, MOST_PARTS = 16, PART_LEAST = 1 << 14, SHORT = 1 << 17 };
 enum { LITTLE = 4 }; /* so few are found sooner one by one */
 static const double SECONDS = 5e-10;
 

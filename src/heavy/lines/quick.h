@@ -3,7 +3,7 @@
  *
  * Invariant: equal keys are the same bits, so the order of equal ones is not seen. */
 
-enum { NAME(REGISTERS) = 8, NAME(MOST) = NAME(REGISTERS) * LANES };
+enum { NAME(REGISTERS) = 16, NAME(MOST) = NAME(REGISTERS) * LANES };
 
 #define INLINE TARGET static inline __attribute__((always_inline))
 
@@ -15,29 +15,17 @@ INLINE V NAME(exchange)(V v, int by, int high)
     return MASK_MAX(MIN(v, s), (MASK)mask, v, s);
 }
 
-/* Each register is bitonic and becomes sorted. */
-INLINE void NAME(merge_lanes)(V *v, int registers)
-{
-#pragma GCC unroll 4
-    for (int by = LANES / 2; by > 0; by /= 2) {
-#pragma GCC unroll 8
-        for (int i = 0; i < registers; i++) {
-            v[i] = NAME(exchange)(v[i], by, by);
-        }
-    }
-}
-
 INLINE void NAME(sort_lanes)(V *v, int registers)
 {
 #pragma GCC unroll 4
     for (int k = 2; k <= LANES; k *= 2) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int i = 0; i < registers; i++) {
             v[i] = NAME(exchange)(v[i], k - 1, k / 2);
         }
 #pragma GCC unroll 4
         for (int by = k / 4; by > 0; by /= 2) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int i = 0; i < registers; i++) {
                 v[i] = NAME(exchange)(v[i], by, by);
             }
@@ -45,35 +33,91 @@ INLINE void NAME(sort_lanes)(V *v, int registers)
     }
 }
 
-/* Exchanges v[i] and v[j]; `turn`: with the lanes of v[j] reversed, which stay so. */
-INLINE void NAME(exchange_two)(V *v, int i, int j, bool turn)
+INLINE void NAME(halve_registers)(V *v, int registers, int from)
 {
-    const V a = v[i], b = turn ? PERMUTE(XOR(LANE_NUMBERS, SET1(LANES - 1)), v[j]) : v[j];
-    v[i] = MIN(a, b);
-    v[j] = MAX(a, b);
+#pragma GCC unroll 4
+    for (int by = from; by > 0; by /= 2) {
+#pragma GCC unroll 16
+        for (int i = 0; i < registers; i++) {
+            if (!(i & by)) {
+                const V a = v[i], b = v[i + by];
+                v[i] = MIN(a, b);
+                v[i + by] = MAX(a, b);
+            }
+        }
+    }
+}
+
+/* Pairs register i in lane l with the last but i in lane l ^ by. */
+INLINE void NAME(flip_lanes)(V *v, int registers, int by, int high)
+{
+    const MASK mask = (MASK)(high == 1 ? 0xaaaa : high == 2 ? 0xcccc : high == 4 ? 0xf0f0 : 0xff00);
+    const V index = XOR(LANE_NUMBERS, SET1(by));
+#pragma GCC unroll 8
+    for (int i = 0; i < registers / 2; i++) {
+        const int k = registers - 1 - i;
+        const V a = v[i], b = v[k], sa = PERMUTE(index, a), sb = PERMUTE(index, b);
+        v[i] = MASK_MAX(MIN(a, sb), mask, a, sb);
+        v[k] = MASK_MAX(MIN(b, sa), mask, b, sa);
+    }
+}
+
+/* The order of the result is first by lane, then by register: most exchanges are of whole registers. */
+INLINE void NAME(sort_columns)(V *v, int registers)
+{
+#pragma GCC unroll 4
+    for (int k = 2; k <= registers; k *= 2) {
+#pragma GCC unroll 16
+        for (int i = 0; i < registers; i++) {
+            if ((i & (k - 1)) < k / 2) {
+                const V a = v[i], b = v[i ^ (k - 1)];
+                v[i] = MIN(a, b);
+                v[i ^ (k - 1)] = MAX(a, b);
+            }
+        }
+        NAME(halve_registers)(v, registers, k / 4);
+    }
+#pragma GCC unroll 4
+    for (int k = 2; k <= LANES; k *= 2) {
+        NAME(flip_lanes)(v, registers, k - 1, k / 2);
+#pragma GCC unroll 4
+        for (int by = k / 4; by > 0; by /= 2) {
+#pragma GCC unroll 16
+            for (int i = 0; i < registers; i++) {
+                v[i] = NAME(exchange)(v[i], by, by);
+            }
+        }
+        NAME(halve_registers)(v, registers, registers / 2);
+    }
+}
+
+/* Register by register what was lane by lane.  A step takes the lower halves of two registers in turn, then
+ * the upper ones: the bits of an element's place, register before lane, rotate by one. */
+INLINE void NAME(turn)(V *v, int registers)
+{
+    const V low = INTERLEAVE, high = XOR(low, SET1(LANES / 2));
+#pragma GCC unroll 4
+    for (int k = 1; k < registers; k *= 2) {
+        V w[NAME(REGISTERS)];
+#pragma GCC unroll 8
+        for (int i = 0; i < registers / 2; i++) {
+            w[2 * i] = TAKE(v[i], low, v[i + registers / 2]);
+            w[2 * i + 1] = TAKE(v[i], high, v[i + registers / 2]);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < registers; i++) {
+            v[i] = w[i];
+        }
+    }
 }
 
 INLINE void NAME(sort_registers)(V *v, int registers)
 {
-    NAME(sort_lanes)(v, registers);
-#pragma GCC unroll 3
-    for (int k = 2; k <= registers; k *= 2) {
-#pragma GCC unroll 8
-        for (int i = 0; i < registers; i++) {
-            if ((i & (k - 1)) < k / 2) {
-                NAME(exchange_two)(v, i, i ^ (k - 1), true);
-            }
-        }
-#pragma GCC unroll 2
-        for (int by = k / 4; by > 0; by /= 2) {
-#pragma GCC unroll 8
-            for (int i = 0; i < registers; i++) {
-                if (!(i & by)) {
-                    NAME(exchange_two)(v, i, i + by, false);
-                }
-            }
-        }
-        NAME(merge_lanes)(v, registers);
+    if (registers == 1) {
+        NAME(sort_lanes)(v, registers);
+    } else {
+        NAME(sort_columns)(v, registers);
+        NAME(turn)(v, registers);
     }
 }
 
@@ -87,12 +131,12 @@ static inline MASK NAME(mask)(int64_t left)
 INLINE void NAME(sort_few)(U *a, int64_t n, int registers)
 {
     V v[NAME(REGISTERS)];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < registers; i++) {
         v[i] = LOAD_SOME(SET1(-1), NAME(mask)(n - i * LANES), a + i * LANES);
     }
     NAME(sort_registers)(v, registers);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < registers; i++) {
         STORE_SOME(a + i * LANES, NAME(mask)(n - i * LANES), v[i]);
     }
@@ -169,7 +213,9 @@ TARGET static void NAME(quick)(U *a, U *spare, int64_t n, int64_t k, uint64_t *s
     if (k <= 0) {
         return;
     }
-    if (n > 4 * LANES) {
+    if (n > 8 * LANES) {
+        NAME(sort_few)(a, n, 16);
+    } else if (n > 4 * LANES) {
         NAME(sort_few)(a, n, 8);
     } else if (n > 2 * LANES) {
         NAME(sort_few)(a, n, 4);

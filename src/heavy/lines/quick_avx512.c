@@ -17,6 +17,8 @@
 #define NAME(x) x##_32
 #define MASK __mmask16
 #define LANE_NUMBERS _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define INTERLEAVE _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define TAKE _mm512_permutex2var_epi32
 #define SET1(x) _mm512_set1_epi32((int)(x))
 #define PERMUTE _mm512_permutexvar_epi32
 #define MIN _mm512_min_epu32
@@ -32,6 +34,8 @@
 #undef NAME
 #undef MASK
 #undef LANE_NUMBERS
+#undef INTERLEAVE
+#undef TAKE
 #undef SET1
 #undef PERMUTE
 #undef MIN
@@ -47,6 +51,8 @@
 #define NAME(x) x##_64
 #define MASK __mmask8
 #define LANE_NUMBERS _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)
+#define INTERLEAVE _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11)
+#define TAKE _mm512_permutex2var_epi64
 #define SET1(x) _mm512_set1_epi64((long long)(x))
 #define PERMUTE _mm512_permutexvar_epi64
 #define MIN _mm512_min_epu64

@@ -149,7 +149,8 @@ static void move(const struct region *r, mc_dtype d, enum way way, char *x, char
 enum { CHUNK = 256 };
 
 /* Adds to m offsets in bytes what the positions k on an axis give. False: one is out of range. */
-static bool add_offsets(int64_t *offset, int64_t m, const char *k, int64_t kstride, int64_t size, int64_t stride)
+static bool add_offsets(int64_t *offset, int64_t m, const char *k, int64_t kstride, int64_t size,
+                        int64_t stride)
 {
     bool good = true;
     for (int64_t j = 0; j < m; j++) {

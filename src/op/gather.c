@@ -146,6 +146,67 @@ static void move(const struct region *r, mc_dtype d, enum way way, char *x, char
     } while (mc_walk_next(&w));
 }
 
+enum { CHUNK = 256 };
+
+/* Adds to m offsets in bytes what the positions k on an axis give. False: one is out of range. */
+static bool add_offsets(int64_t *offset, int64_t m, const char *k, int64_t kstride, int64_t size,
+                        int64_t stride)
+{
+    bool good = true;
+    for (int64_t j = 0; j < m; j++) {
+        int64_t at;
+        memcpy(&at, k + j * kstride, sizeof at);
+        good &= at >= -size && at < size;
+        offset[j] += (at < 0 ? at + size : at) * stride;
+    }
+    return good;
+}
+
+static void get_elements(char *y, int64_t ys, const char *x, const int64_t *offset, int64_t m, size_t size)
+{
+    for (int64_t j = 0; size == 4 && j < m; j++) {
+        memcpy(y + j * ys, x + offset[j], 4);
+    }
+    for (int64_t j = 0; size == 8 && j < m; j++) {
+        memcpy(y + j * ys, x + offset[j], 8);
+    }
+    for (int64_t j = 0; size != 4 && size != 8 && j < m; j++) {
+        memcpy(y + j * ys, x + offset[j], size);
+    }
+}
+
+/* Gets regions of one element, chunks of the last axis at a time.  False: they are larger, or some index is
+ * out of range. */
+static bool run_elements(const struct region *r, const mc_array *x, mc_array *const *index, char *const *data,
+                         const int64_t *const *strides)
+{
+    struct mc_walk w;
+    const int last = r->nspan - 1;
+    bool good = !r->nfree && last >= 0;
+    for (int i = 0; i < r->n; i++) {
+        good = good && index[i]->dtype == MC_INT64;
+    }
+    if (!good || !mc_walk_begin(&w, r->nspan, r->span, 1, r->n + 1, data, strides)) {
+        return false;
+    }
+    do {
+        for (int64_t from = 0; good && from < r->span[last]; from += CHUNK) {
+            const int64_t m = MC_MIN(r->span[last] - from, (int64_t)CHUNK);
+            int64_t offset[CHUNK] = { 0 };
+            for (int i = 0; i < r->n; i++) {
+                const int64_t step = r->istride[i][last];
+                good &= add_offsets(offset, m, w.p[i] + from * step, step, x->dims[r->axis[i]],
+                                    x->strides[r->axis[i]]);
+            }
+            if (good) {
+                get_elements(w.p[r->n] + from * r->yspan[last], r->yspan[last], x->data, offset, m,
+                             mc_dtypes[x->dtype].size);
+            }
+        }
+    } while (good && mc_walk_next(&w));
+    return good;
+}
+
 /* Runs in C order of the index tensors, so the result for repeated indices is always the same: the last
  * one sets. */
 static mc_status run(const struct region *r, const mc_array *x, mc_array *const *index, char *y, enum way way)
@@ -159,6 +220,9 @@ static mc_status run(const struct region *r, const mc_array *x, mc_array *const 
     }
     data[r->n] = y;
     strides[r->n] = r->yspan;
+    if (way == GET && run_elements(r, x, index, data, strides)) {
+        return MC_OK;
+    }
     if (!mc_walk_begin(&w, r->nspan, r->span, 0, r->n + 1, data, strides)) {
         return MC_OK;
     }

@@ -82,14 +82,16 @@ static int64_t largest(const mc_array *i, bool *negative)
     int64_t most = -1, any = 0;
     int64_t k = 0;
     if (mc_array_is_contiguous(i)) {
-        int64_t m[4] = { -1, -1, -1, -1 };
+        int64_t a = -1, b = -1, c = -1, d = -1;
         for (; k + 4 <= n; k += 4) { /* four at a time, whose comparisons do not wait for each other */
-            for (int j = 0; j < 4; j++) {
-                m[j] = MC_MAX(m[j], dense[k + j]);
-                any |= dense[k + j];
-            }
+            const int64_t *v = dense + k;
+            any |= (v[0] | v[1]) | (v[2] | v[3]);
+            a = MC_MAX(a, v[0]);
+            b = MC_MAX(b, v[1]);
+            c = MC_MAX(c, v[2]);
+            d = MC_MAX(d, v[3]);
         }
-        most = MC_MAX(MC_MAX(m[0], m[1]), MC_MAX(m[2], m[3]));
+        most = MC_MAX(MC_MAX(a, b), MC_MAX(c, d));
     }
     for (; k < n; k++) {
         const int64_t v = mc_load_i64(MC_INT64, i->data + k * i->strides[0]);

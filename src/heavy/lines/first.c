@@ -4,7 +4,8 @@
  * part sees its elements in their order, so of equal ones the first are kept. */
 #include "heavy/lines/lines.h"
 
-enum { CHUNK = 256, LEAST_CAPACITY = 256, FEW = 32, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
+enum { CHUNK = 256, LEAST_CAPACITY = 256, FEW = 32, MOST_PARTS = 16, PART_LEAST = 1 << 14, SHORT = 1 << 17 };
+enum { LITTLE = 4 }; /* so few are found sooner one by one */
 static const double SECONDS = 5e-10;
 
 struct first {
@@ -41,6 +42,13 @@ static size_t part_bytes(int64_t capacity)
     return 2 * (size_t)capacity * sizeof(struct mc_pair) + count_bytes(capacity);
 }
 
+/* Room for words of a key and a position of a whole line of short keys, and as much for sorting them. */
+static size_t slot_bytes(const struct first *f)
+{
+    const size_t words = f->n <= SHORT ? 2 * (size_t)f->n * sizeof(uint64_t) : 0;
+    return MC_MAX(part_bytes(f->capacity) * (size_t)f->parts, (words + 63) / 64 * 64);
+}
+
 static void set_sizes(struct first *f, const mc_node *n, int64_t count, int within)
 {
     f->n = count;
@@ -54,7 +62,7 @@ size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads)
     const struct mc_line_set s = mc_line_set_of(n, in, threads);
     struct first f;
     set_sizes(&f, n, s.count, s.within);
-    return f.k ? part_bytes(f.capacity) * (size_t)(s.slots * f.parts) : SIZE_MAX;
+    return f.k ? slot_bytes(&f) * (size_t)s.slots : SIZE_MAX;
 }
 
 /* Sorts n candidates at `best`, in place. */
@@ -142,15 +150,38 @@ static void choose_part(void *arg, int64_t part, int slot)
     f->many[part] = MC_MIN(many, f->k);
 }
 
+/* Short lines of short keys: the first of all words, by vectors. */
+static void choose_words(const struct first *f, uint64_t *word, mc_quick64 *quick)
+{
+    for (int64_t at = 0; at < f->n; at += CHUNK) {
+        const int64_t m = MC_MIN(f->n - at, (int64_t)CHUNK);
+        uint32_t key[CHUNK];
+        mc_keys_32(key, f->d, f->x + at * f->sx, f->sx, m, (uint32_t)f->flip);
+        for (int64_t i = 0; i < m; i++) {
+            word[at + i] = (uint64_t)key[i] << 32 | (uint64_t)(at + i);
+        }
+    }
+    quick(word, word + f->n, f->n, f->k);
+    for (int64_t i = 0; i < f->k; i++) {
+        const int64_t at = (int64_t)(uint32_t)word[i];
+        memcpy(f->y + i * f->sy, &at, sizeof at);
+    }
+}
+
 static void one_line(void *arg, int64_t line, int slot)
 {
     struct first f = *(const struct first *)arg;
     const size_t bytes = part_bytes(f.capacity);
+    char *scratch = f.scratch + (size_t)slot * slot_bytes(&f);
+    mc_quick64 *quick = f.narrow && f.n <= SHORT && f.k > LITTLE ? mc_quick_keys64() : NULL;
     f.x += mc_line_offset(&f.set, 0, line);
     f.y += mc_line_offset(&f.set, 1, line);
+    if (quick) {
+        choose_words(&f, (uint64_t *)(void *)scratch, quick);
+        return;
+    }
     for (int i = 0; i < f.parts; i++) {
-        f.best[i] = (struct mc_pair *)(void *)(f.scratch +
-                                               ((size_t)slot * (size_t)f.parts + (size_t)i) * bytes);
+        f.best[i] = (struct mc_pair *)(void *)(scratch + (size_t)i * bytes);
     }
     mc_team_tasks(choose_part, &f, f.parts, f.parts, f.parts, (double)f.n * SECONDS);
     int64_t many = f.many[0];

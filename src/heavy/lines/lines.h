@@ -53,12 +53,19 @@ void mc_line_each(const struct mc_line_set *s, mc_team_task *one, void *arg, dou
 bool mc_keys_32(uint32_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint32_t flip);
 bool mc_keys_64(uint64_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint64_t flip);
 struct mc_pair { uint64_t key; int64_t at; };
-/* Sorts by the bits from `low` up, stably; the result is in a or b, which both have n elements.  count:
- * mc_radix_counts(n, threads) bytes. */
+/* Sorts by the bits from `low` up, the result is in a or b, which both have n elements.  Below `low` are bits
+ * that rise with the position, or none.  count: mc_radix_counts(n, threads) bytes. */
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads);
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads);
-/* keys of pairs have so many bits */
+/* stably; keys of pairs have so many bits */
 struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, int bits, void *count);
 size_t mc_radix_counts(int64_t n, int threads);
+/* Puts the first k of n keys, by all their bits, in place and sorted; spare: n elements. */
+typedef void mc_quick32(uint32_t *a, uint32_t *spare, int64_t n, int64_t k);
+typedef void mc_quick64(uint64_t *a, uint64_t *spare, int64_t n, int64_t k);
+mc_quick64 *mc_quick_keys64(void); /* of this processor, or NULL */
+/* ---- quick_avx512.c ---- */
+mc_quick32 mc_quick_keys32_avx512;
+mc_quick64 mc_quick_keys64_avx512;
 
 #endif

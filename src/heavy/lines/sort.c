@@ -64,13 +64,43 @@ size_t mc_radix_counts(int64_t n, int threads)
 #define NAME(x) x##_pair
 #include "heavy/lines/radix.h"
 
+static const struct quick { mc_quick32 *keys32; mc_quick64 *keys64; } quicks[ISA_COUNT] = {
+#if defined(__x86_64__)
+    [ISA_AVX512] = { mc_quick_keys32_avx512, mc_quick_keys64_avx512 },
+#endif
+};
+
+static const struct quick *quick(void)
+{
+    return &quicks[mc_isa_runs(ISA_AVX512) ? ISA_AVX512 : ISA_PLAIN];
+}
+
+mc_quick64 *mc_quick_keys64(void)
+{
+    return quick()->keys64;
+}
+
+/* Vectors on one thread are faster than digits on two. */
+static bool is_quick(int64_t n, int threads)
+{
+    return radix_parts(n, threads) <= 2;
+}
+
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads)
 {
+    if (is_quick(n, threads) && quick()->keys32) {
+        quick()->keys32(a, b, n, n);
+        return a;
+    }
     return radix_32(a, b, n, 0, 32, count, threads);
 }
 
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads)
 {
+    if (is_quick(n, threads) && quick()->keys64) {
+        quick()->keys64(a, b, n, n);
+        return a;
+    }
     return radix_64(a, b, n, low, 64, count, threads);
 }
 

@@ -40,7 +40,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 
 static const struct {
     const struct mc_cuda_text *text;
-    const char *types[6];       /* each with each of more */
+    const char *types[8];       /* each with each of more */
     const char *more[9];
 } texts[] = {
     { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },

@@ -777,6 +777,9 @@ MC_API mc_node *mc_dnn_gradinput(mc_node *kerns, mc_node *topgrad, mc_node *img_
  * num_groups=1:int): the gradient of dnn_conv with respect to filters of shape kerns_shp */
 MC_API mc_node *mc_dnn_gradweight(mc_node *img, mc_node *topgrad, mc_node *kerns_shp, const char *how, ...)
     MC_FORMAT(4, 5);
+/* get_out_shape(ishape, kshape, border_mode=valid:border, subsample=1:ints, dilation=1:ints): the shape of
+ * the result of dnn_conv, for images of shape ishape and filters of shape kshape */
+MC_API mc_node *mc_get_out_shape(mc_node *ishape, mc_node *kshape, const char *how, ...) MC_FORMAT(3, 4);
 /* dnn_conv3d(img, kerns, border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text,
  * direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int):
  * dnn_conv along 3 axes */
@@ -877,9 +880,10 @@ MC_API mc_node *mc_max_pool_2d(mc_node *x, mc_node *ds, mc_node *st, mc_node *pa
 /* max_pool_2d_same_size(x, ws, ties=all:text): x where it is the maximum of its window, else 0; of equal
  * maxima all are kept, with ties='first' only the first */
 MC_API mc_node *mc_max_pool_2d_same_size(mc_node *x, mc_node *ws, const char *how, ...) MC_FORMAT(3, 4);
-/* dnn_pool(x, ws, stride=None, pad=None, mode=max:text, ties=first:text): pool over the two or three axes
- * after batch and channels, as cuDNN does: the stride is 1 by default, incomplete windows are left out */
-MC_API mc_node *mc_dnn_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+/* dnn_pool(img, ws, stride=None, pad=None, mode=max:text, ties=first:text): pool over the two or three
+ * axes after batch and channels, as cuDNN does: the stride is 1 by default, incomplete windows are left
+ * out */
+MC_API mc_node *mc_dnn_pool(mc_node *img, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
     MC_FORMAT(5, 6);
 /* max_pool(x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
  * cuda-convnet's pooling of c01b images: windows of size ds begin at start and may extend past the end;
@@ -1414,6 +1418,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_dnn_conv(...) (mc_here(__FILE__, __LINE__), mc_dnn_conv(__VA_ARGS__))
 #define mc_dnn_gradinput(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradinput(__VA_ARGS__))
 #define mc_dnn_gradweight(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradweight(__VA_ARGS__))
+#define mc_get_out_shape(...) (mc_here(__FILE__, __LINE__), mc_get_out_shape(__VA_ARGS__))
 #define mc_dnn_conv3d(...) (mc_here(__FILE__, __LINE__), mc_dnn_conv3d(__VA_ARGS__))
 #define mc_dnn_gradinput3d(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradinput3d(__VA_ARGS__))
 #define mc_dnn_gradweight3d(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradweight3d(__VA_ARGS__))

@@ -100,6 +100,7 @@ static const struct { const char *name, *is; } rows[] = {
     { "dnn_conv3d(z, t, dilation=[1, 2, 1])", "conv(z, t, dilation=[1, 2, 1])" },
     { "dnn_gradinput3d(t, conv(z, t), shape(z))", "conv_inputs(t, conv(z, t))" },
     { "dnn_gradweight3d(z, conv(z, t), shape(t))", "conv_weights(z, conv(z, t))" },
+    { "get_out_shape(shape(x), shape(v), 'half', 2) + 0.", "shape(conv(x, v, 'half', 2)) + 0." },
     { "conv_transpose(conv(x, v, stride=2), v, stride=2)", "conv_inputs(v, conv(x, v, stride=2), [7, 9], stride=2)" },
     { "conv_transpose(conv(x, v, stride=2), v, stride=2, output_padding=[1, 0])", "conv_inputs(v, conv(x, v, stride=2), [8, 9], stride=2)" },
     { "conv_transpose(conv(x, v, stride=2), v, shape(x), stride=2)", "conv_inputs(v, conv(x, v, stride=2), [8, 9], stride=2)" },

@@ -131,6 +131,7 @@ static const struct { const char *formula; int rank; const char *says; } wrong[]
     { "max_pool(specify_shape(x, [3, 4, 5, 1]), ds=2, strict=True)", 4, "strict: images and windows must be square" },
     { "max_pool(specify_shape(x, [3, 4, 4, 1]), ds=2, stride=3, strict=True)", 4, "0 < stride <= window" },
     { "max_pool_grad(specify_shape(x, [3, 4, 4, 1]), x, ds=2, strict=True)", 4, "3 channels are not a multiple of 16" },
+    { "grad(sum(max_pool(specify_shape(x, [3, 4, 4, 1]), ds=2, strict=True)), x)", 4, "3 channels are not a multiple of 16" },
     { "upscale(x, factor=0)", 2, "factor 0" },
     { "upscale(x, factor=2, mode='bilinear')", 2, "unknown mode 'bilinear'" },
     { "spatial_pyramid_pool(specify_shape(x, [1, 1, 3, 3]), pool_dims=[4])", 4, "size 3 of axis 2 is less than 4 windows" },

@@ -50,6 +50,8 @@ TEST(formulas_of_theano)
         { "corr2d(x, w, border_mode=(1, 1), subsample=(1, 1))", "conv(x, w, border=[1, 1], flip=False)"      },
         { "dnn_conv(x, w, border_mode=(1, 1), conv_mode='cross')", "conv(x, w, border=[1, 1], flip=False)"   },
         { "dnn_pool(x, (2, 2), stride=(2, 2), pad=(0, 0))", "pool(x, [2, 2])"                               },
+        { "conv2d(x, w, image_shape=(2, None, 8, 8), filter_shape=(None, 3, 3, None))", "conv(x, w)"          },
+        { "dnn_pool(img=x, ws=(2, 2))",               "pool(x, [2, 2], stride=[1, 1])"                      },
         { "gpu_contiguous(as_cuda_ndarray_variable(x))", "x"                                               },
         { "clone(exp(x) + sum(s), s, s * 2)",         "exp(x) + 2 * sum(s)"                                 },
         { "clone(x * s[0], x, x + 1, s, s * s)",      "(x + 1) * s[0] ** 2"                                 },
@@ -77,5 +79,60 @@ TEST(formulas_of_theano)
         mc_array_unref(&out[0]);
         mc_array_unref(&out[1]);
         mc_graph_free(g);
+    }
+}
+
+/* floor((i + 2 p - ((k - 1) d + 1)) / s) + 1 positions along an axis */
+TEST(shape_of_a_convolution)
+{
+    static const struct { const char *said; int64_t is[5]; int n; } rows[] = {
+        { "get_out_shape((2, 3, 8, 9), (4, 3, 3, 2), 'valid', (1, 1))",     { 2, 4, 6, 8 },       4 },
+        { "get_out_shape((2, 3, 8, 9), (4, 3, 3, 2), 'full', (1, 1))",      { 2, 4, 10, 10 },     4 },
+        { "get_out_shape((2, 3, 8, 9), (4, 3, 3, 2), 'half', (2, 3))",      { 2, 4, 4, 4 },       4 },
+        { "get_out_shape((2, 3, 8, 9), (4, 3, 3, 2), (1, 0), subsample=2)", { 2, 4, 4, 4 },       4 },
+        { "get_out_shape((2, 3, 8, 9), (4, 3, 3, 2), dilation=(2, 1))",     { 2, 4, 4, 8 },       4 },
+        { "get_out_shape((2, 3, 8, 9, 5), (4, 3, 3, 2, 1))",                { 2, 4, 6, 8, 5 },    5 },
+        { "get_out_shape(shape(x), s, 2, 2)",                               { 2, 4, 5, 5 },       4 },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_node *in[2] = { mc_input(g, "x", MC_FLOAT32, 4), mc_input(g, "s", MC_INT64, 1) };
+        mc_array *value[2] = { mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3, 8, 8)),
+                               mc_array_from(MC_INT64, MC_SHAPE(4), (int64_t[]){ 4, 3, 3, 3 }) },
+                 *out = NULL;
+        mc_node *y = mc_formula(g, rows[i].said);
+        const bool ok = mc_graph_status(g) == MC_OK && mc_eval(2, in, value, 1, &y, &out) == MC_OK;
+        CHECK(ok && mc_array_size(out) == rows[i].n &&
+                  memcmp(out->data, rows[i].is, (size_t)rows[i].n * sizeof rows[i].is[0]) == 0,
+              "%s: %s", rows[i].said, mc_graph_status(g) < 0 ? mc_error(g) : mc_last_error());
+        mc_array_unref(&out);
+        mc_array_unref(&value[0]);
+        mc_array_unref(&value[1]);
+        mc_graph_free(g);
+    }
+}
+
+TEST(libraries_by_name)
+{
+    static const char *const names[] = { "cuda", "nvrtc", "cublaslt", "cublas", "cudnn", "cufft", "cusolver",
+                                         "onednn", "blas", "lapack", "openmp" };
+    for (size_t i = 0; i < NELEM(names); i++) {
+        const int has = mc_has(names[i]);
+        CHECK(has == 0 || has == 1, "%s: %d", names[i], has);
+    }
+    CHECK(mc_has("cublas") == mc_has("cublaslt") && !mc_has("openmp") && !mc_has("cusolver"),
+          "names of one library");
+    CHECK(mc_has("cudn") == MC_EARG && strstr(mc_last_error(), "there is no library 'cudn'"), "%s",
+          mc_last_error());
+    CHECK(mc_has(NULL) == MC_EARG, "NULL is a name");
+    static const struct {
+        const char *name, *flag;
+    } rows[] = { { "onednn", "onednn" }, { "blas", "blas" }, { "lapack", "lapack" } };
+    for (size_t i = 0; i < NELEM(rows); i++) { /* what its flag forbids is not there */
+        char *before = mc_strdup(mc_flag_get(rows[i].flag));
+        mc_flag_set(rows[i].flag, "none");
+        CHECK(mc_has(rows[i].name) == 0, "%s=none, and it is there", rows[i].flag);
+        mc_flag_set(rows[i].flag, before);
+        mc_free(before);
     }
 }

@@ -39,6 +39,8 @@ struct mc_backend {
 
     /* adds its devices and libraries to mc_info's text, a line each; or NULL */
     void (*describe)(struct mc_str *out);
+    /* Can this library be opened?  -1: it is none of the backend's.  NULL: the backend has no libraries. */
+    int (*has)(const char *library);
 
     /* what the backend can do */
     enum mc_fusing fuses;
@@ -137,6 +139,7 @@ extern const struct mc_backend mc_backend_cpu, mc_backend_cuda;
 /* by a device's name; NULL: error */
 const struct mc_backend *mc_backend_of(const char *device);
 void mc_backends_describe(struct mc_str *out);                              /* of all backends */
+int mc_backends_have(const char *library);                                  /* -1: no backend knows it */
 /* Adds a row, which is tried before the others.  Not thread-safe: call it before anything is compiled. */
 void mc_backend_add(const struct mc_backend *b);
 

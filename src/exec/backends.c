@@ -72,3 +72,12 @@ void mc_backends_describe(struct mc_str *out)
         }
     }
 }
+
+int mc_backends_have(const char *library)
+{
+    int has = -1;
+    for (int i = 0; i < nrow && has < 0; i++) {
+        has = rows[i]->has ? rows[i]->has(library) : -1;
+    }
+    return has;
+}

@@ -36,7 +36,7 @@ static struct mc_c_sum line_place(const struct mc_nest *s, int array, const char
     return p;
 }
 
-/* ---- cumsum, cumprod: floats in float64, integers in 64 bits that wrap ---- */
+/* ---- cumsum, cumprod: floats in float64, integers in 64 bits that wrap; cummax, cummin: as they are ---- */
 
 mc_status mc_block_running(struct mc_block *b)
 {
@@ -45,12 +45,14 @@ mc_status mc_block_running(struct mc_block *b)
     const bool real = mc_is_float(y->type.dtype), product = b->n->op->line == LINE_PRODUCTS;
     const bool row = axis < last && y->type.dims[last] > 1 && y->type.dims[last] <= ROW;
     const struct mc_nest s = other_axes(v, 2, axis, row ? last : -1);
-    const char *acc = real ? "double" : "uint64_t", *sum = row ? "sum[l]" : "sum";
+    const char *best = b->n->op->line == LINE_MOST ? ">" : b->n->op->line == LINE_LEAST ? "<" : NULL;
+    const char *acc = best ? mc_export_type(y->type.dtype) : real ? "double" : "uint64_t";
+    const char *sum = row ? "sum[l]" : "sum";
     char term[32 + sizeof(struct mc_c_sum)];
     if (mc_block_half(x->type.dtype) || mc_block_half(y->type.dtype)) {
         return mc_block_refuse(b->n, "half types; cast to float32 before and back after");
     }
-    mc_c_open(&b->c, product ? "running products" : "running sums");
+    mc_c_open(&b->c, best ? "running extremes" : product ? "running products" : "running sums");
     if (hollow(b)) {
         return MC_OK;
     }
@@ -77,7 +79,13 @@ mc_status mc_block_running(struct mc_block *b)
     if (row) {
         mc_c_loop(&b->c, "l", 0, y->type.dims[last]);
     }
-    LINE(b, "%s %s= (%s)%s;", sum, product ? "*" : "+", acc, term);
+    if (best) { /* a NaN stays */
+        LINE(b, "const %s next = %s;", acc, term);
+        LINE(b, "%s = k == 0 || next %s %s%s ? next : %s;", sum, best, sum, real ? " || next != next" : "",
+             sum);
+    } else {
+        LINE(b, "%s %s= (%s)%s;", sum, product ? "*" : "+", acc, term);
+    }
     LINE(b, "out_0[%s] = (%s)%s;", to.s, mc_export_type(y->type.dtype), sum);
     return MC_OK;
 }

@@ -14,6 +14,8 @@ static const struct row {
     { "subtensor_update",     mc_block_part_update },
     { "cumsum",               mc_block_running },
     { "cumprod",              mc_block_running },
+    { "cummax",               mc_block_running },
+    { "cummin",               mc_block_running },
     { "recurrence",           mc_block_recurrence },
     { "sort",                 mc_block_sort },
     { "argsort",              mc_block_sort },

@@ -33,6 +33,13 @@ static bool is_new_axis(const struct mc_param *param, const struct val *v)
     return v->kind == V_TEXT && v->text && strcmp(v->text, "x") == 0 && strcmp(param->name, "order") == 0;
 }
 
+/* None in a promised shape: a size that is unknown. */
+static bool is_unknown_size(const struct mc_param *param, const struct val *v)
+{
+    const size_t n = strlen(param->name);
+    return v->kind == V_NONE && n > 6 && strcmp(param->name + n - 6, "_shape") == 0;
+}
+
 static bool as_ints(struct parser *p, const struct mc_param *param, const struct val *v, struct mc_attr *out)
 {
     int n = v->kind == V_LIST ? v->n : 1;
@@ -46,7 +53,7 @@ static bool as_ints(struct parser *p, const struct mc_param *param, const struct
     for (int i = 0; out->ints && i < n; i++) {
         const struct val *it = v->kind == V_LIST ? &v->item[i] : v;
         out->ints[i] = -1;
-        if (!is_new_axis(param, it) && !as_int(it, &out->ints[i])) {
+        if (!is_new_axis(param, it) && !is_unknown_size(param, it) && !as_int(it, &out->ints[i])) {
             return false;
         }
     }

@@ -89,3 +89,14 @@ mc_status mc_info(FILE *to)
     mc_str_free(&out);
     return s;
 }
+
+int mc_has(const char *library)
+{
+    const int has = library ? mc_backends_have(library) : -1;
+    return has >= 0
+               ? has
+               : mc_fail(MC_EARG,
+                         "has: there is no library '%s'; there are cuda, nvrtc, cublaslt, cublas, cudnn, "
+                         "cufft, cusolver, onednn, blas, lapack and openmp",
+                         library ? library : "NULL");
+}

@@ -178,6 +178,47 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
     return dnn(g, CONV_WEIGHTS, nin, in, attr);
 }
 
+/* The shape of dnn_conv's result from two shapes: (i + m) // stride + 1 positions along an axis, where the
+ * margin m is the padding less the extent of the filter. */
+static mc_node *build_out_shape(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = &attr[D_BORDER], [CONV_STRIDE] = &attr[D_STRIDE],
+                                                [CONV_DILATION] = &attr[D_DILATION] };
+    const int64_t known[2] = { in[0]->type.dims[0], in[1]->type.dims[0] };
+    const int n = (int)MC_MIN(MC_MAX(known[0], known[1]), 6);
+    struct mc_attr all[CONV_NATTR];
+    struct mc_conv_form f;
+    mc_node *size[5];
+    (void)nin;
+    for (int i = 0; i < 2; i++) {
+        if (in[i]->type.rank != 1 || !mc_is_int(in[i]->type.dtype) || n < 3 || n > 5 ||
+            (known[i] >= 0 && known[i] != n)) {
+            return mc_node_fail(g, MC_ESHAPE,
+                                "get_out_shape: ishape and kshape must be vectors of 3, 4 or 5 integers");
+        }
+    }
+    mc_conv_attrs(mc_op_named(g, "conv"), given, all);
+    if (mc_conv_form_read(CONV_FORWARD, n - 2, all, &f) < 0) {
+        return failed(g);
+    }
+    for (int i = 0; i < n; i++) {
+        const int slot = 3 - n + i; /* of a spatial axis, i >= 2 */
+        struct mc_bind b[4] = { { "x", in[i == 1], NULL }, { "i", mc_node_int(g, i == 1 ? 0 : i), NULL } };
+        size[i] = mc_expr(g, "x[i]", b, 2);
+        if (i > 1 && !mc_is_error(size[i])) {
+            mc_node *k = mc_expr(g, "x[i]", (struct mc_bind[]){ { "x", in[1], NULL }, b[1] }, 2);
+            b[0].node = size[i];
+            b[2] = (struct mc_bind){ "m", mc_is_error(k) ? k : mc_conv_margin(&f, slot, k), NULL };
+            b[3] = (struct mc_bind){ "s", mc_node_int(g, f.stride[slot]), NULL };
+            size[i] = mc_expr(g, "(x + m) // s + 1", b, 4);
+        }
+        if (mc_is_error(size[i])) {
+            return size[i];
+        }
+    }
+    return mc_shape_stack(g, n, size);
+}
+
 /* ---- rows ---- */
 
 #define STEPS "subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool"
@@ -256,6 +297,9 @@ const struct mc_op mc_ops_conv_names[] = {
       .doc = MANUAL("the gradient of dnn_conv with respect to images of shape img_shp") },
     { .name = "dnn_gradweight", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradweight,
       .doc = MANUAL("the gradient of dnn_conv with respect to filters of shape kerns_shp") },
+    { .name = "get_out_shape", .params = "ishape, kshape, border_mode=valid:border, subsample=1:ints, dilation=1:ints", .nout = 1,
+      .build = build_out_shape, .example = MANUAL("get_out_shape([2, 3, 28, 28], [8, 3, 5, 5], 'half', [2, 2])"),
+      .doc = MANUAL("the shape of the result of dnn_conv, for images of shape ishape and filters of shape kshape") },
     { .name = "dnn_conv3d", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .formula = "dnn_conv(with_rank(img, 5), kerns" PASS_DNN,
       .doc = MANUAL("dnn_conv along 3 axes") },
     { .name = "dnn_gradinput3d", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1,

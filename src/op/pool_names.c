@@ -187,7 +187,7 @@ const struct mc_op mc_ops_pool_names[] = {
       FORMULA("pool_grad(x, pool(x, ws, axis=[-2, -1], ties=ties), ws, axis=[-2, -1], ties=ties)"),
       .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; max_pool_2d_same_size(x, 2)"),
       .doc = MANUAL("x where it is the maximum of its window, else 0; of equal maxima all are kept, with ties='first' only the first") },
-    { .name = "dnn_pool", .params = "x, ws, stride=None, pad=None, mode=max:text, ties=first:text", .nout = 1, .build = build_dnn_pool,
+    { .name = "dnn_pool", .params = "img, ws, stride=None, pad=None, mode=max:text, ties=first:text", .nout = 1, .build = build_dnn_pool,
       .doc = MANUAL("pool over the two or three axes after batch and channels, as cuDNN does: the stride is 1 by "
              "default, incomplete windows are left out") },
     { .name = "max_pool", .params = "x, " CUDA, .nout = 1, FORMULA("pool(x, ds, stride, " OF_CUDA ")"),

@@ -236,6 +236,12 @@ void mc_cpu_describe(struct mc_str *out)
     (void)out;
 }
 
+int mc_cpu_has_library(const char *library)
+{
+    (void)library;
+    return -1;
+}
+
 /* ---- GPUs ---- */
 
 static struct mc_device *start(const char *device)

@@ -577,3 +577,21 @@ def test_flags_come_from_the_environment_and_the_file(tmp_path):
     assert both == "float64 time_once FAST_COMPILE cpu float64"
     assert "no flag nonsense" in run(THEANO_FLAGS="nonsense=1", THEANORC="")
     assert "floatX is" in run(THEANO_FLAGS="floatX=float31", THEANORC="")
+
+
+def test_alpha_and_beta_of_a_convolution():
+    from theano.sandbox.cuda import dnn
+    a, k = R.rand(2, 3, 6, 7), R.rand(4, 3, 3, 2)
+    patches = np.lib.stride_tricks.sliding_window_view(a, (3, 2), (2, 3))
+    true = np.einsum("bcijkl,fckl->bfij", patches, k)
+    img, kern, out = T.dtensor4("img"), T.dtensor4("kern"), T.dtensor4("out")
+    desc = dnn.GpuDnnConvDesc("valid", (1, 1), "cross")(img.shape, kern.shape)
+    f = theano.function([img, kern, out], dnn.GpuDnnConv(inplace=True)(img, kern, out, desc, .5, 2.))
+    before = R.rand(*true.shape)
+    kept = before.copy()
+    np.testing.assert_allclose(f(a, k, before), .5 * true + 2 * kept, rtol=1e-12)
+    np.testing.assert_array_equal(before, kept)
+    assert dnn.GpuDnnConv.get_out_shape(a.shape, k.shape, "valid", (1, 1)) == true.shape
+    weights = dnn.GpuDnnConvGradW()(img, out, kern, desc, 2., 0.)
+    f = theano.function([img, kern, out], weights, on_unused_input="ignore")
+    np.testing.assert_allclose(f(a, k, kept), 2 * np.einsum("bcijkl,bfij->fckl", patches, kept), rtol=1e-12)

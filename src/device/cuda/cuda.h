@@ -188,5 +188,6 @@ void mc_cuda_graph_free(struct mc_cuda *d, void *graph);
 /* ---- report.c ---- */
 /* text for `monochord info`: libraries, GPUs, and what is missing */
 void mc_cuda_report(struct mc_str *out);
+int mc_cuda_has(const char *library); /* can it be opened?  -1: no such name */
 
 #endif

@@ -51,3 +51,20 @@ void mc_cuda_report(struct mc_str *out)
         mc_clear_error();
     }
 }
+
+int mc_cuda_has(const char *library)
+{
+    static const struct {
+        const char *name;
+        enum mc_nv_lib lib; /* NV_LIBS: never used */
+    } rows[] = {
+        { "cuda", NV_DRIVER }, { "nvrtc", NV_NVRTC }, { "cublaslt", NV_CUBLASLT }, { "cublas", NV_CUBLASLT },
+        { "cudnn", NV_CUDNN }, { "cufft", NV_CUFFT }, { "cusolver", NV_LIBS },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        if (strcmp(rows[i].name, library) == 0) {
+            return rows[i].lib != NV_LIBS && mc_nv_found(rows[i].lib)->present;
+        }
+    }
+    return -1;
+}

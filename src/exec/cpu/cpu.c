@@ -149,7 +149,7 @@ static const struct mc_backend *itself(void)
 
 /* A failed check ends its step with an error, so error_wait and error_seen are not needed. */
 const struct mc_backend mc_backend_cpu = {
-    .name = "cpu", .start = start, .describe = mc_cpu_describe,
+    .name = "cpu", .start = start, .describe = mc_cpu_describe, .has = mc_cpu_has_library,
     .fuses = FUSE_COLUMN_SUMS, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
     .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",

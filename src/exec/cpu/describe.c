@@ -1,4 +1,5 @@
-/* describe.c: the text of mc_info about the CPU, the compiler and the libraries that were found. */
+/* describe.c: the text of mc_info about the CPU, the compiler and the libraries that were found, and
+ * mc_has for these libraries. */
 #include "exec/cpu/launch.h"
 #include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
@@ -88,4 +89,23 @@ void mc_cpu_describe(struct mc_str *out)
     compiler(out);
     library(out, "oneDNN", FLAG_onednn, mc_gemm_onednn_library(), "dnnl_sgemm", onednn_version);
     library(out, "BLAS", FLAG_blas, mc_gemm_blas_library(), "sgemm_", blas_version);
+}
+
+int mc_cpu_has_library(const char *library)
+{
+    static const struct {
+        const char *name;
+        void *(*open)(void); /* NULL: never used */
+    } rows[] = {
+        { "onednn", mc_gemm_onednn_library },
+        { "blas", mc_gemm_blas_library },
+        { "lapack", mc_factor_lapack_library },
+        { "openmp", NULL },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        if (strcmp(rows[i].name, library) == 0) {
+            return rows[i].open && rows[i].open() != NULL;
+        }
+    }
+    return -1;
 }

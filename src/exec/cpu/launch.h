@@ -92,6 +92,7 @@ mc_kernel_fn *mc_custom_compile(const struct mc_op *op, const mc_dtype *dtype, s
 mc_status mc_custom_image(const mc_graph *g, const char *level, struct mc_str *image);
 /* describe.c */
 void mc_cpu_describe(struct mc_str *out);
+int mc_cpu_has_library(const char *library); /* -1: none of its libraries */
 /* split.c */
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l,
                      double elements);

@@ -18,9 +18,14 @@ static struct mc_library_gemm library = {
 /* Libraries that come with SciPy put its name before theirs. */
 static const char *const prefixes[] = { "", "scipy_" };
 
+void *mc_factor_lapack_library(void)
+{
+    return mc_library_gemm_open(&library);
+}
+
 static void *find(const char *name)
 {
-    void *handle = mc_library_gemm_open(&library), *found = NULL;
+    void *handle = mc_factor_lapack_library(), *found = NULL;
     for (size_t i = 0; i < NELEM(prefixes) && handle && !found; i++) {
         char whole[48];
         mc_snprintf(whole, sizeof whole, "%s%s", prefixes[i], name);

@@ -24,6 +24,7 @@ int mc_library_gemm_threads(void *handle, int n);
 void mc_library_gemm_done(void *handle, int before); /* restores the number and lets the threads sleep */
 void *mc_gemm_onednn_library(void);           /* opens the library if needed; NULL: not found */
 void *mc_gemm_blas_library(void);
+void *mc_factor_lapack_library(void);
 const char *mc_library_gemm_missing(struct mc_library_gemm *f, const char *function); /* NULL: available */
 /* An operand in the libraries' terms: transposed or not, and its leading dimension. */
 struct mc_library_gemm_matrix {

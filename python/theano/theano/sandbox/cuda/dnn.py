@@ -5,6 +5,7 @@ import numpy as np
 from ...core import Variable, as_tensor_variable, library, missing
 from ...tensor.basic import promoted, shape_vector
 from ...tensor.nnet import bn, per_axis
+from ...tensor.nnet.abstract_conv import get_conv_output_shape
 
 
 def dnn_available():
@@ -113,17 +114,21 @@ class GpuDnnConvDesc:
 
 
 class GpuDnnConv:
-    """GpuDnnConv()(images, kernels, output, description): the output's memory is not used."""
+    """GpuDnnConv()(images, kernels, output, description, alpha, beta): alpha * convolution + beta * output.  The
+    memory of output is not used, with inplace neither."""
     compute = staticmethod(dnn_conv)
+    get_out_shape = staticmethod(get_conv_output_shape)
 
     def __init__(self, workmem=None, inplace=False, algo=None):
         self.algo = algo or workmem
 
-    def __call__(self, a, b, output, desc, *unused):
+    def __call__(self, a, b, output, desc, alpha=1, beta=0, *unused):
         given = dict(desc.given, algo=self.algo)
-        if self.compute in (dnn_conv, dnn_conv3d):
-            return self.compute(a, b, **given)
-        return self.compute(a, b, output.shape if isinstance(output, Variable) else output, **given)
+        forward = self.compute in (dnn_conv, dnn_conv3d)
+        shape = [] if forward else [output.shape if isinstance(output, Variable) else output]
+        y = self.compute(a, b, *shape, **given)
+        y = y if isinstance(alpha, (int, float)) and alpha == 1 else alpha * y
+        return y if isinstance(beta, (int, float)) and beta == 0 else y + beta * output
 
 
 class GpuDnnConv3d(GpuDnnConv):

@@ -60,12 +60,12 @@ static mc_function *compiled(mc_graph *g, const char *outputs, const char *updat
 
 TEST(gpu_calls_ask_for_no_more_than_they_need)
 {
-    static const struct { const char *outputs, *updates; bool fresh; int waits, allocations; } rows[] = {
-        { "borrow(gpu_from_host(softmax(x)))", NULL,                 false, 0, 0 },
-        { "gpu_from_host(softmax(x))",         NULL,                 true,  0, 1 },
-        { NULL,                                "w = w + sum(x)",     false, 0, 0 },
-        { "softmax(x)",                        NULL,                 true,  1, 0 },
-        { "sum(x), borrow(gpu_from_host(x * 2))", "w = w * 2",       false, 1, 0 },
+    static const struct { const char *outputs, *updates; bool fresh; int waits; } rows[] = {
+        { "borrow(gpu_from_host(softmax(x)))", NULL,                 false, 0 },
+        { "gpu_from_host(softmax(x))",         NULL,                 true,  0 },
+        { NULL,                                "w = w + sum(x)",     false, 0 },
+        { "softmax(x)",                        NULL,                 true,  1 },
+        { "sum(x), borrow(gpu_from_host(x * 2))", "w = w * 2",       false, 1 },
     };
     ON_GPU();
     count_what_is_asked();
@@ -95,8 +95,7 @@ TEST(gpu_calls_ask_for_no_more_than_they_need)
         CHECK(asked.waits == 4 * rows[i].waits, "%s: 4 calls waited %d times", what, asked.waits);
         CHECK(asked.replays == 4 && asked.launches == 0,
               "%s: 4 calls replayed %d times and launched %d kernels", what, asked.replays, asked.launches);
-        CHECK(asked.allocations == 4 * rows[i].allocations, "%s: 4 calls asked for memory %d times", what,
-              asked.allocations);
+        CHECK(asked.allocations == 0, "%s: 4 calls asked for memory %d times", what, asked.allocations);
         mc_array_unref(&y[0]);
         mc_array_unref(&y[1]);
         mc_function_free(f);

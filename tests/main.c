@@ -185,6 +185,7 @@ bool fail_next(struct fail_loop *l)
 
     if (!l->started) {
         l->started = true;
+        mc_flag_get("device"); /* what the environment says is read once, before allocations fail */
         mc_set_allocator(&counting);
     } else {
         bool more = l->phase == 1 && alloc_live > l->live, leaked = more && l->again;

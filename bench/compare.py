@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -391,7 +392,7 @@ def heading(suite, rounds, most_busy, ours, device, only):
                                              stdout=subprocess.PIPE, text=True).stdout.strip().replace("\n", "; ")
     flags = os.environ.get("MONOCHORD_FLAGS")
     if flags:
-        yield f"flags      {flags}"
+        yield "flags      " + re.sub(r"=[^,]*/", "=", flags)  # files without their folders
     yield ""
 
 

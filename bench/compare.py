@@ -62,6 +62,8 @@ PROMISES = [
     *(("recurrent",  f"{cell}{what}",         "*",       "torch",  1.0,   2.0)
       for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
     ("recurrent",   "mgu h256 b32",           "*",       "torch|torch:compile|jax", 2.0, 5.0),
+    ("recurrent",   "cold, first step of an LSTM", "",   "ms", 1000, 300),
+    ("recurrent",   "spring, 10,000 steps",   "fwd",     "ms", 2.0, 0.5), # 0.2 and 0.05 us a step
     ("einsum",      "* least",                "",        "numpy",  1.0,   1.5),
     ("einsum",      "* geometric mean",       "",        "numpy",  1.0,   1.5),
     ("einsum",      "* least",                "",        "torch",  1.0,   1.5),

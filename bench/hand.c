@@ -5,6 +5,7 @@
  * exp: n = round(x / ln 2), r = x - n ln 2 in two steps, a polynomial of degree 5, then times 2 to the n; with
  * AVX-512, sixteen floats at a time, by two threads that spin between calls.  For finite x only.
  * few: as many multiply-adds as a case's definition has, in registers and of nothing: the peak.
+ * recurrent: the steps of the scan of elements, each a loop over two arrays, on one thread.
  * Prints nothing for other suites and on processors without AVX-512. */
 #include <math.h>
 #include <stdatomic.h>
@@ -17,7 +18,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-enum { N = 230400, THREADS = 2, SAMPLES = 2000, BATCH = 8, FEW_SAMPLES = 100, SUMS = 12 };
+enum { N = 230400, THREADS = 2, SAMPLES = 2000, BATCH = 8, FEW_SAMPLES = 100, SUMS = 12, MASSES = 256, STEPS = 10000 };
 
 static float *src, *dst;
 static _Atomic long round_, done;
@@ -163,13 +164,48 @@ static void few_cases(double *ms)
     }
 }
 
+/* 10,000 steps of a spring for each of 256 masses. */
+__attribute__((target("avx512f"), optimize("tree-vectorize"), noinline)) static void spring_step(float *restrict at, float *restrict speed)
+{
+    for (int i = 0; i < MASSES; i++) {
+        speed[i] -= 0.01f * at[i];
+        at[i] += 0.01f * speed[i];
+    }
+}
+
+static void spring_case(double *ms)
+{
+    static float at[MASSES], speed[MASSES];
+    const char *only = getenv("BENCH_ONLY");
+    if (only && !strstr("spring, 10,000 steps", only)) {
+        return;
+    }
+    for (int sample = -5; sample < FEW_SAMPLES; sample++) {
+        memcpy(at, src, sizeof at);
+        memcpy(speed, src + MASSES, sizeof speed);
+        const double start = now();
+        for (int t = 0; t < STEPS; t++) {
+            spring_step(at, speed);
+        }
+        ms[sample < 0 ? 0 : sample] = (now() - start) * 1e3;
+    }
+    qsort(ms, FEW_SAMPLES, sizeof *ms, by_size);
+    report("recurrent", "spring, 10,000 steps", "fwd", ms, FEW_SAMPLES, 4e-9 * MASSES * STEPS, 0, "null");
+}
+
 int main(int argc, char **argv)
 {
     static double ms[SAMPLES];
     static int number[THREADS];
     pthread_t thread[THREADS];
-    const bool few = argc == 2 && strcmp(argv[1], "few") == 0;
-    if (argc != 2 || (!few && strcmp(argv[1], "exp") != 0) || !__builtin_cpu_supports("avx512f")) {
+    static const struct { const char *suite; void (*run)(double *ms); } suites[] = {
+        { "exp", exp_case }, { "few", few_cases }, { "recurrent", spring_case }
+    };
+    void (*run)(double *ms) = NULL;
+    for (size_t i = 0; argc == 2 && i < sizeof suites / sizeof *suites; i++) {
+        run = strcmp(argv[1], suites[i].suite) == 0 ? suites[i].run : run;
+    }
+    if (!run || !__builtin_cpu_supports("avx512f")) {
         return 0;
     }
     src = aligned_alloc(1 << 21, 1 << 21);
@@ -186,7 +222,7 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    (few ? few_cases : exp_case)(ms);
+    run(ms);
     atomic_store(&round_, -1);
     for (int i = 1; i < THREADS; i++) {
         pthread_join(thread[i], NULL);

@@ -79,6 +79,7 @@ int bench_compile_child(void);         /* compiles once in this process and prin
 int bench_planning_child(void);        /* plans once in this process, and prints as many */
 double bench_start_device(void);       /* milliseconds; 0 where that is the processor */
 int bench_lenet_child(void);
+int bench_recurrent_child(void);
 /* milliseconds: until the first result, until what makes it is compiled, of that mc_compile alone; the
  * device, before all that */
 enum { CHILD_TIMES = 4 };

@@ -207,6 +207,9 @@ int command_bench(int argc, char **argv)
     if (strcmp(name, "lenet-child") == 0) {
         return bench_lenet_child();
     }
+    if (strcmp(name, "recurrent-child") == 0) {
+        return bench_recurrent_child();
+    }
     if (strcmp(name, "planning-child") == 0) {
         return bench_planning_child();
     }

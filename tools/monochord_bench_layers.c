@@ -32,6 +32,8 @@
 #define MGU(h) \
     "y = scan(x in x, h from h: p = dot(x, W) + b; f = sigmoid(p[:, :" #h "] + dot(h, U[:, :" #h "])); " \
     "n = tanh(p[:, " #h ":] + dot(f * h, U[:, " #h ":])); h = (1 - f) * h + f * n; yield h)"
+#define SPRING \
+    "y = scan(steps=10000, x from x, v from v: u = v - 0.01 * x; x, v = x + 0.01 * u, u; yield last x)"
 #define CELL(h, b, gates) \
     { { "x", { 100, b, h } }, { "h", { b, h } }, { "W", { h, gates * h } }, { "U", { h, gates * h } }, \
       { "b", { gates * h } }, { "v", { 100, b, h } } }
@@ -115,6 +117,7 @@ static const struct layer_case {
     CELLS(256, 1), CELLS(256, 32), CELLS(256, 128), CELLS(1024, 1), CELLS(1024, 32), CELLS(1024, 128),
     { "recurrent", "mgu h256 b32", "fwd", CELL(256, 32, 2), MGU(256), FORWARD, 2. / 256 },
     { "recurrent", "mgu h256 b32", "fwd+bwd", CELL(256, 32, 2), MGU(256), GRADIENTS, 2. / 256 },
+    { "recurrent", "spring, 10,000 steps", "fwd", { X(256), { "v", { 256 } } }, SPRING, FORWARD },
     { "einsum", "ij,jk->ik 512", "", { { "x", { 512, 512 } }, { "w", { 512, 512 } } }, "y = einsum(x, w, subscripts='ij,jk->ik')", FORWARD, 1 },
     { "einsum", "bij,bjk->bik 64x64", "", { { "x", { 64, 64, 64 } }, { "w", { 64, 64, 64 } } }, "y = einsum(x, w, subscripts='bij,bjk->bik')", FORWARD, 1 },
     { "einsum", "ij,kj->ik 256x1024", "", { { "x", { 256, 1024 } }, { "w", { 256, 1024 } } }, "y = einsum(x, w, subscripts='ij,kj->ik')", FORWARD, 1 },
@@ -220,9 +223,41 @@ static bool run(const struct layer_case *c)
     return good;
 }
 
+/* A training step of an LSTM of 256 units, for sequences of any length and batches of any size. */
+int bench_recurrent_child(void)
+{
+    struct bench_function b = { .nin = 2, .nout = 1 };
+    uint64_t state = 1;
+    b.in[0] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(100, 32, 256)));
+    b.in[1] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(32, 256)));
+    for (int i = 0; i < b.nin; i++) {
+        random_fill(b.in[i], &state, 1);
+    }
+    const double device = bench_start_device(), start = seconds_now();
+    b.g = must(mc_graph_new());
+    mc_formula(b.g,
+               "input x float32[?, ?, 256]; input h float32[?, 256]\n"
+               "shared W float32[256, 1024] = glorot_uniform(); shared U float32[256, 1024] = orthogonal()\n"
+               "shared b float32[1024] = zeros()\n" LSTM(256) "\ncost = mean(sqr(y[-1]))");
+    b.f = mc_compile(b.g, &(mc_spec){ .inputs = "x, h",
+                                      .outputs = "cost",
+                                      .updates = "W = W - 0.1 * grad(cost, W); U = U - 0.1 * grad(cost, U); "
+                                                 "b = b - 0.1 * grad(cost, b)" });
+    const double compiled = seconds_now();
+    const bool good = b.f && bench_call(&b);
+    const double called = seconds_now();
+    good ? printf("%.6f %.6f %.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3,
+                  (compiled - start) * 1e3, device)
+         : complain_library("recurrent");
+    bench_free(&b);
+    return !good;
+}
+
 bool bench_layers(const char *suite)
 {
-    bool good = true;
+    static const char *const compiling[CHILD_TIMES] = { "first step of an LSTM", NULL };
+    bool good = strcmp(suite, "recurrent") != 0 || !bench_wanted(compiling[0], "") ||
+                bench_children(suite, "recurrent-child", compiling, MOST_ROUNDS);
     for (int i = 0; i < COUNT(cases); i++) {
         if (strcmp(cases[i].suite, suite) == 0 && bench_wanted(cases[i].name, "")) {
             good = run(&cases[i]) && good;

@@ -1,5 +1,7 @@
 /* t_ops_join.c: tensors side by side and taken apart, against loops over their elements. */
 #include "op_fixture.h"
+#include "exec/function.h"
+#include "schedule/schedule.h"
 
 /* The reference: y[..., at + i, ...] = part[..., i, ...] for one part after the other. */
 static mc_array *joined(int n, mc_array *const *part, int axis, mc_dtype d)
@@ -312,6 +314,52 @@ TEST(kernels_make_parts_of_joins)
             mc_array_unref(&part[i]);
             mc_array_unref(&twice[i]);
         }
+    }
+}
+
+/* Parts that two joins and a result share: each has its own, and kernels store them all. */
+TEST(parts_of_two_joins_are_stored_twice)
+{
+    const int64_t dims[2] = { 5, 7 };
+    for (int axis = 0; axis < 2; axis++) {
+        mc_array *x = sample(MC_FLOAT32, 2, dims, -1, 1), *y = sample(MC_FLOAT32, 2, dims, -1, 1), *part[3],
+                 *out[3] = { NULL }, *of[2] = { x, y };
+        char outputs[120];
+        for (int i = 0; i < 3; i++) { /* 2 x, 3 y, and the first again */
+            part[i] = mc_array_copy(of[i % 2]);
+            for (int64_t k = 0; k < mc_array_size(part[i]); k++) {
+                ((float *)part[i]->data)[k] *= i % 2 ? 3 : 2;
+            }
+        }
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input x float32[?, ?]\ninput y float32[?, ?]\na = x * 2\nb = y * 3");
+        snprintf(outputs, sizeof outputs, "join(a, b, axis=%d), join(a, b, a, axis=%d), a", axis, axis);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = outputs });
+        CHECK(f && mc_call(f, MC_IN(x, y), MC_OUT(&out[0], &out[1], &out[2])) == MC_OK, "%s",
+              mc_last_error());
+        for (int i = 0; i < 2 && f; i++) {
+            mc_array *want = joined(2 + i, part, axis, MC_FLOAT32);
+            CHECK(out[i] && mc_array_differs(out[i], want, 0, 0) < 0, "axis %d: join %d has other numbers",
+                  axis, i);
+            mc_array_unref(&want);
+        }
+        CHECK(out[2] && mc_array_differs(out[2], part[0], 0, 0) < 0, "the part has other numbers");
+        int joins = 0;
+        for (int i = 0; f && i < mc_function_nsteps(f); i++) {
+            const bool join = strncmp(mc_function_step(f, i).text, "join(", 5) == 0;
+            joins += join;
+            CHECK(!join || f->code->mode != MODE_FAST_RUN || mc_join_is_made(f, f->plans, i),
+                  "axis %d: step %d copies", axis, i);
+        }
+        CHECK(!f || joins == 2, "there are %d joins", joins);
+        mc_function_free(f);
+        mc_graph_free(g);
+        for (int i = 0; i < 3; i++) {
+            mc_array_unref(&part[i]);
+            mc_array_unref(&out[i]);
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
     }
 }
 

@@ -134,6 +134,9 @@ static const struct { const char *text; int64_t steps; } equals[] = {
     { "a, c = foldl(x in xs, s from h0, p from h0: q = s * p; q + x, s); b = scan(x in xs, s from h0, p from h0:"
       " s, p = s * p + x, s; yield last s)", 5 },
     { "a = foldl(steps=n, s from h0: s * 1.5); b = h0 * 1.5 ** cast(n, 'float64')", 5 },
+    /* a state that sums up what is collected */
+    { "c, d = scan(x in xs, h from h0, s from ys[0]: h = tanh(dot(h, W) + x); s = s + h; yield h, last s);"
+      "a = d + 2 * sum(c, axis=0); b = ys[0] + 3 * sum(scan(x in xs, h from h0: h = tanh(dot(h, W) + x)), axis=0)", 5 },
     /* checkpoints */
     { "a = scan(checkpoint=3, x in xs, h from h0: h = tanh(dot(h, W) + x));"
       "b = scan(x in xs, h from h0: h = tanh(dot(h, W) + x))", 7 },

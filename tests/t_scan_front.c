@@ -134,6 +134,11 @@ static const struct { const char *text; int64_t steps; } equals[] = {
     { "a, c = foldl(x in xs, s from h0, p from h0: q = s * p; q + x, s); b = scan(x in xs, s from h0, p from h0:"
       " s, p = s * p + x, s; yield last s)", 5 },
     { "a = foldl(steps=n, s from h0: s * 1.5); b = h0 * 1.5 ** cast(n, 'float64')", 5 },
+    /* a shape of one size that is known before the loop, and one that is written: the state keeps that one */
+    { "a = scan(steps=n, p from h0[:1], q from h0[1:2]: u = scan(e in arange(cast(n, 'float64')): yield p + 0);"
+      "q = q + 0.1 * sum(0.7 * q + u * 0.1); p = p + 0; yield q);"
+      "b = scan(steps=n, p from h0[:1], q from h0[1:2]: q = q + 0.1 * cast(n, 'float64') * (0.7 * q + p * 0.1);"
+      "p = p + 0; yield q)", 3 },
     /* a state that sums up what is collected */
     { "c, d = scan(x in xs, h from h0, s from ys[0]: h = tanh(dot(h, W) + x); s = s + h; yield h, last s);"
       "a = d + 2 * sum(c, axis=0); b = ys[0] + 3 * sum(scan(x in xs, h from h0: h = tanh(dot(h, W) + x)), axis=0)", 5 },

@@ -421,8 +421,9 @@ static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
             continue;
         }
         for (int j = 0; j < n->nin; j++) { /* types are made from the numbers of a shape */
-            const bool shape = n->in[j]->op->form == FORM_STACK && n->op->form != FORM_STACK,
-                       size = (fill || shape || mark[n->id] == INSIDE) && is_size(n->in[j]);
+            const bool stack = n->in[j]->op->form == FORM_STACK && n->op->form != FORM_STACK,
+                       size = (stack && mc_is_shape_arg(n, j)) ||
+                              ((fill || stack || mark[n->id] == INSIDE) && is_size(n->in[j]));
             char *m = &mark[n->in[j]->id];
             *m = size || *m == INSIDE ? INSIDE : NEEDED;
         }

@@ -124,7 +124,8 @@ INLINE void NAME(sort_registers)(V *v, int registers)
 /* The first `left` lanes. */
 static inline MASK NAME(mask)(int64_t left)
 {
-    return left >= LANES ? (MASK)-1 : left <= 0 ? (MASK)0 : (MASK)((1U << left) - 1);
+    const unsigned all = (1u << LANES) - 1u;
+    return (MASK)(left >= LANES ? all : left <= 0 ? 0u : (1u << left) - 1u);
 }
 
 /* n of at most registers * LANES keys. */

@@ -18,7 +18,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-enum { N = 230400, THREADS = 2, SAMPLES = 2000, BATCH = 8, FEW_SAMPLES = 100, SUMS = 12, MASSES = 256, STEPS = 10000 };
+enum { N = 230400, THREADS = 2, SAMPLES = 2000, BATCH = 8, FEW_SAMPLES = 100, SUMS = 12 };
+enum { MASSES = 256, STEPS = 10000 };
 
 static float *src, *dst;
 static _Atomic long round_, done;
@@ -165,7 +166,8 @@ static void few_cases(double *ms)
 }
 
 /* 10,000 steps of a spring for each of 256 masses. */
-__attribute__((target("avx512f"), optimize("tree-vectorize"), noinline)) static void spring_step(float *restrict at, float *restrict speed)
+__attribute__((target("avx512f"), noinline)) static void spring_step(float *restrict at,
+                                                                    float *restrict speed)
 {
     for (int i = 0; i < MASSES; i++) {
         speed[i] -= 0.01f * at[i];

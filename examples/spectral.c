@@ -10,7 +10,9 @@ enum { N = 128 };
 static const double PI = 3.14159265358979323846, CONDUCTION = 0.01;
 
 /* The waves that u begins with: a_k cos(k x) + b_k sin(k x). */
-static const struct { int k; double a, b; } waves[] = { { 0, 1, 0 }, { 1, 0.5, -1 }, { 3, 0, 0.75 }, { 10, 0.25, 0.5 } };
+static const struct { int k; double a, b; } waves[] = {
+    { 0, 1, 0 }, { 1, 0.5, -1 }, { 3, 0, 0.75 }, { 10, 0.25, 0.5 }
+};
 
 static void exact(double x, double t, double *u, double *slope)
 {

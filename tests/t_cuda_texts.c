@@ -246,7 +246,6 @@ TEST(cuda_solver_texts_compile_for_sm_100)
     compile_all(2);
 }
 
-/* The product of split operands: its instruction is printed for each width. */
 /* Every kind of factorization, of both dtypes. */
 TEST(cuda_factor_texts_compile)
 {
@@ -264,6 +263,7 @@ TEST(cuda_factor_texts_compile)
     }
 }
 
+/* The product of split operands: its instruction is printed for each width. */
 TEST(cuda_split_text_compiles)
 {
     static const struct { enum mc_split_mode mode; int tn, unit; bool inside; } rows[] = {

@@ -7,12 +7,19 @@
 #include <string.h>
 
 enum { MOST_SIZES = 11 };
+/* rows, and matrices of a stack; 0: one matrix */
+#define SPECTRA { { 16, 0 }, { 32, 0 }, { 64, 0 }, { 128, 0 }, { 256, 0 }, { 512, 0 }, { 16, 1000 }, { 64, 20 } }
+#define FACTORED \
+    { \
+        { 16, 0 }, { 32, 0 }, { 64, 0 }, { 128, 0 }, { 256, 0 }, { 512, 0 }, { 1024, 0 }, { 2048, 0 }, { 16, 1000 }, \
+            { 64, 100 }, { 256, 8 } \
+    }
 /* residual: of the inputs x, b and the results y0, y1, y2 */
 static const struct work {
     const char *name, *formulas, *outputs, *residual;
     int nout;
     bool right, symmetric, positive; /* a right hand side; what x is */
-    struct { int64_t n, batch; } size[MOST_SIZES]; /* batch 0: one matrix */
+    struct { int64_t n, batch; } size[MOST_SIZES];
 } works[] = {
     { "cholesky",
       "",
@@ -21,61 +28,27 @@ static const struct work {
       1,
       .symmetric = true,
       .positive = true,
-      .size = { { 16, 0 },
-                { 32, 0 },
-                { 64, 0 },
-                { 128, 0 },
-                { 256, 0 },
-                { 512, 0 },
-                { 1024, 0 },
-                { 2048, 0 },
-                { 16, 1000 },
-                { 64, 100 },
-                { 256, 8 } } },
+      .size = FACTORED },
     { "solve",
       "",
       "borrow(solve(x, b))",
       "norm(matmul(x, y0) - b) / (norm(x) * norm(y0))",
       1,
       .right = true,
-      .size = { { 16, 0 },
-                { 32, 0 },
-                { 64, 0 },
-                { 128, 0 },
-                { 256, 0 },
-                { 512, 0 },
-                { 1024, 0 },
-                { 2048, 0 },
-                { 16, 1000 },
-                { 64, 100 },
-                { 256, 8 } } },
+      .size = FACTORED },
     { "eigh",
       "e = eigh(x)",
       "borrow(e[0]), borrow(e[1])",
       "norm(matmul(x, y1) - einsum('...ij,...j->...ij', y1, y0)) / norm(x)",
       2,
       .symmetric = true,
-      .size = { { 16, 0 },
-                { 32, 0 },
-                { 64, 0 },
-                { 128, 0 },
-                { 256, 0 },
-                { 512, 0 },
-                { 16, 1000 },
-                { 64, 20 } } },
+      .size = SPECTRA },
     { "svd",
       "e = svd(x, full_matrices=False)",
       "borrow(e[0]), borrow(e[1]), borrow(e[2])",
       "norm(x - matmul(einsum('...ij,...j->...ij', y0, y1), y2)) / norm(x)",
       3,
-      .size = { { 16, 0 },
-                { 32, 0 },
-                { 64, 0 },
-                { 128, 0 },
-                { 256, 0 },
-                { 512, 0 },
-                { 16, 1000 },
-                { 64, 20 } } },
+      .size = SPECTRA },
 };
 
 /* Numbers from -1 to 1; x as the work needs it. */

@@ -1,10 +1,11 @@
-/* copies.c: values that kernels store where they are wanted get copies of their own, which kernels store
- * too; that saves a kernel that reads them and writes them.
+/* copies.c: some values get a copy as a node of its own.  The kernel that makes or reads the value stores the
+ * copy too, which is cheaper than a kernel that only copies.
  *
- *   an elementwise part of a join that something else reads too: a kernel writes a part where the join wants
- *   it, if the join alone reads that part (schedule/join_parts.c); a gradient of gates that share parts is
- *   such a pair of joins
- *   a result that is a part of another value, and that an elementwise op reads: its kernel loads that part
+ *   an elementwise part of a join, which something else reads too: a kernel writes a part where the join
+ *   wants it only if nothing but the join reads it (schedule/join_parts.c).  In the gradient of a GRU two
+ *   joins share parts.
+ *   a result that is a part of a solver's result, and that an elementwise op reads: that op's kernel has
+ *   loaded the part
  *
  * requires: a graph of expand.c.  leaves: the same values.
  *

@@ -104,6 +104,11 @@ struct mc_user_rule {
 
 /* merge_loops.c.  Replaces out[] */
 mc_status mc_loops_merge(int n, mc_node **out);
+/* one_loop.c: which inputs of loop n it needs, if the results that are `live` are read */
+mc_status mc_loop_needs(const mc_node *n, const bool *live, bool *needed);
+/* Its results, where its inputs became in[]; not whole: only what nothing reads goes. */
+mc_status mc_loop_simplify(mc_graph *g, const mc_node *n, mc_node *const *in, const bool *live, bool whole,
+                           mc_node **new);
 /* loops.c; not whole: only what nothing reads goes.  Replaces out[] */
 mc_status mc_loops_simplify(mc_graph *g, int n, mc_node **out, bool whole);
 /* branches.c: choices become branches.  Replaces out[] */

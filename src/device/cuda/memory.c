@@ -212,14 +212,20 @@ void mc_cuda_pool_free(struct mc_cuda *d)
     d->pool = NULL;
 }
 
+/* Does the flag cuda.memory forbid n bytes more? */
+static bool is_beyond(const struct mc_cuda *d, size_t n)
+{
+    const size_t most = (size_t)mc_flag_int(FLAG_cuda_memory);
+    return most && (n > most || d->pool->held > most - n);
+}
+
 static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigned long long *at)
 {
-    const size_t cap = (size_t)mc_flag_int(FLAG_cuda_memory);
     if (d->recording) {
         return mc_fail(MC_EDEVICE, "%s: memory for %s is asked for while work is being recorded", d->id,
                        what);
     }
-    if (cap && (n > cap || d->pool->held > cap - n)) {
+    if (is_beyond(d, n)) {
         return out_of_memory_error(d, n, what);
     }
     int code = table_insert(d, n, at);
@@ -242,9 +248,7 @@ static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what)
         return NULL;
     }
     const size_t n = MC_MAX((bytes + GRAIN - 1) / GRAIN * GRAIN, (size_t)GRAIN);
-    const size_t cap = (size_t)mc_flag_int(FLAG_cuda_memory);
-    const bool kept = !d->recording && !(cap && (n > cap || d->pool->held > cap - n));
-    struct block *b = kept ? take_kept(d->pool, n) : NULL;
+    struct block *b = d->recording || is_beyond(d, n) ? NULL : take_kept(d->pool, n);
     const unsigned long long at = b ? b->at : 0;
     b = b ? b : mc_alloc(sizeof *b, "devices");
     if (!b) {

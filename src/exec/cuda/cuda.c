@@ -366,7 +366,8 @@ static int image_rank(const struct mc_device *d, const char *arch)
 }
 
 const struct mc_backend mc_backend_cuda = {
-    .name = "cuda", .start = start, .describe = mc_cuda_report, .has = mc_cuda_has, .synchronize = mc_cuda_fn_synchronize,
+    .name = "cuda", .start = start, .describe = mc_cuda_report, .has = mc_cuda_has,
+    .synchronize = mc_cuda_fn_synchronize,
     .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER,
     .grows = backend_for_dynamic_sizes, .in_place = true, .dense_inputs = true,
     .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {",

@@ -23,10 +23,11 @@ static const char source[] = {
 #include "exec/cuda/resident_text.h"
     , 0 };
 
-/* Multiply-adds of a product: for fewer of one row, and for more of any, launches of the solvers are faster.
- * Measured on an H100 with LSTM and GRU of 256 and 1024 units and batches of 1, 32 and 128. */
+/* Multiply-adds of a product: for fewer of one row, where no period divides all alike, and for more of any,
+ * launches of the solvers are faster.  Measured on an H100 with LSTM and GRU of 256 and 1024 units and
+ * batches of 1, 32 and 128. */
 enum { LEAST_WORK = 1 << 20, MOST_WORK = 256 << 20 };
-/* Multiply-adds of one block that take as long as a barrier. */
+/* Multiply-adds that a block may make more of to save barriers: an estimate of what one takes. */
 enum { MORE_WORK = 1 << 17 };
 /* FEW: steps of a loop for which it is not worth a kernel; ROWS: of a product, at most; LOOK: steps whose
  * memory is compared; ARGS: bytes that a kernel takes; ASIDE: bytes of shared memory that the compiler may
@@ -339,8 +340,8 @@ static bool even_map(const struct mc_cuda_resident *r, const struct mc_function 
         count % r->period) {
         return false;
     }
-    bool even = a.head->flat || (a.head->size[0] * v % (unsigned)r->period == 0 && a.step[k][0] == v * bytes);
-    for (uint32_t x = 1; x < a.head->axes[0] && !a.head->flat; x++) {
+    bool even = a.head->size[0] * v % (unsigned)r->period == 0 && a.step[k][0] == v * bytes;
+    for (uint32_t x = 1; x < a.head->axes[0]; x++) {
         even &= a.step[k][x] % (r->period * bytes) == 0;
     }
     return even;

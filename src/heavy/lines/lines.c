@@ -2,8 +2,8 @@
 #include "heavy/lines/lines.h"
 
 static const struct row {
-    size_t (*scratch)(const mc_node *n, const struct mc_type *in, int threads);
-    mc_status (*run)(const struct mc_line_work *w);
+    mc_line_scratch_of *scratch;
+    mc_line_run_of *run;
 } rows[LINE_KINDS] = {
     [LINE_SORTED] = { mc_sort_scratch,   mc_sort_run   },
     [LINE_ORDER]  = { mc_sort_scratch,   mc_sort_run   },

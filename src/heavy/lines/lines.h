@@ -1,7 +1,8 @@
 /* lines.h: ops on long lines of numbers, with threads: sort, argsort, the first of an order, searches,
- * running sums.
+ * counts, running sums, uniform numbers.
  *
- * Invariant: results have the bits of the reference (src/op), for every number of threads. */
+ * Invariant: results have the bits of the reference (src/op), for every number of threads; but for the sign
+ * of NaN in running sums. */
 #ifndef MC_HEAVY_LINES_H
 #define MC_HEAVY_LINES_H
 
@@ -21,18 +22,11 @@ bool mc_line_scratch(const mc_node *n, const struct mc_type *in, int threads, si
 mc_status mc_line_run(const struct mc_line_work *w);
 
 /* ---- one row of the table in lines.c each ---- */
-size_t mc_sort_scratch(const mc_node *n, const struct mc_type *in, int threads);
-size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads);
-size_t mc_sums_scratch(const mc_node *n, const struct mc_type *in, int threads);
-size_t mc_search_scratch(const mc_node *n, const struct mc_type *in, int threads);
-size_t mc_counts_scratch(const mc_node *n, const struct mc_type *in, int threads);
-mc_status mc_counts_run(const struct mc_line_work *w);
-size_t mc_draw_scratch(const mc_node *n, const struct mc_type *in, int threads);
-mc_status mc_draw_run(const struct mc_line_work *w);
-mc_status mc_sort_run(const struct mc_line_work *w);
-mc_status mc_first_run(const struct mc_line_work *w);
-mc_status mc_sums_run(const struct mc_line_work *w);
-mc_status mc_search_run(const struct mc_line_work *w);
+typedef size_t mc_line_scratch_of(const mc_node *n, const struct mc_type *in, int threads);
+typedef mc_status mc_line_run_of(const struct mc_line_work *w);
+mc_line_scratch_of mc_sort_scratch, mc_first_scratch, mc_sums_scratch, mc_search_scratch, mc_counts_scratch,
+    mc_draw_scratch;
+mc_line_run_of mc_sort_run, mc_first_run, mc_sums_run, mc_search_run, mc_counts_run, mc_draw_run;
 
 /* ---- set.c: the lines of x, and of a result with as many, along the node's axis ---- */
 struct mc_line_set {

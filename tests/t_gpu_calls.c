@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static struct { int waits, launches, replays, allocations; } asked;
+static struct { int waits, launches, replays, allocations, copies; } asked;
 static struct mc_nv real;
 
 static int wait_for_stream(void *stream)
@@ -41,6 +41,12 @@ static int allocate(unsigned long long *p, size_t n, void *pool, void *stream)
     return real.cuMemAllocFromPoolAsync(p, n, pool, stream);
 }
 
+static int copy(unsigned long long to, unsigned long long from, size_t n, void *stream)
+{
+    asked.copies++;
+    return real.cuMemcpyDtoDAsync_v2(to, from, n, stream);
+}
+
 static void count_what_is_asked(void)
 {
     real = mc_nv;
@@ -49,6 +55,7 @@ static void count_what_is_asked(void)
     mc_nv.cuLaunchKernelEx = launch;
     mc_nv.cuGraphLaunch = replay;
     mc_nv.cuMemAllocFromPoolAsync = allocate;
+    mc_nv.cuMemcpyDtoDAsync_v2 = copy;
 }
 
 static mc_function *compiled(mc_graph *g, const char *outputs, const char *updates)
@@ -104,6 +111,68 @@ TEST(gpu_calls_ask_for_no_more_than_they_need)
     mc_array_unref(&host);
     mc_array_unref(&x);
     mc_array_unref(&zero);
+}
+
+/* Results are written where they stay.  Addresses that come again are recorded once; for others results are
+ * copied, or kernels are launched one by one. */
+TEST(gpu_results_are_made_in_their_arrays)
+{
+    enum { CALLS = 40, LAST = 4 };
+    static const struct { const char *way; int keeps, inputs, replays, copies; bool given; } rows[] = {
+        { "the result before is released",         1,     1,     LAST, 0,    false },
+        { "two results are kept",                  2,     1,     LAST, 0,    false },
+        { "all results are kept",                  CALLS, 1,     LAST, LAST, false },
+        { "the caller's array",                    1,     1,     LAST, 0,    true },
+        { "two arrays of the caller's in turn",    2,     1,     LAST, 0,    true },
+        { "three inputs in turn",                  1,     3,     LAST, 0,    true },
+        { "other inputs in each call",             1,     CALLS, 0,    0,    true },
+        { "other inputs and all results are kept", CALLS, CALLS, 0,    0,    false },
+    };
+    ON_GPU();
+    count_what_is_asked();
+    mc_array *x[CALLS];
+    for (int i = 0; i < CALLS; i++) {
+        mc_array *host = sample(MC_FLOAT32, 2, (int64_t[]){ 64, 96 }, -1, 1);
+        x[i] = mc_array_to(host, "cuda");
+        REQUIRE(x[i], "%s", mc_last_error());
+        mc_array_unref(&host);
+    }
+    for (size_t r = 0; r < NELEM(rows); r++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_function *f = compiled(g, "gpu_from_host(x * 2)", NULL);
+        mc_array *y[CALLS] = { NULL };
+        for (int call = 0; call < CALLS && f; call++) {
+            const mc_array *in = x[call % rows[r].inputs];
+            mc_array **at = &y[call % rows[r].keeps];
+            if (call == CALLS - LAST) {
+                memset(&asked, 0, sizeof asked);
+            }
+            if (!rows[r].given) {
+                mc_array_unref(at);
+            }
+            CHECK(mc_call(f, MC_IN(in), MC_OUT(at)) == MC_OK, "%s: %s", rows[r].way, mc_last_error());
+        }
+        CHECK(asked.replays == rows[r].replays && asked.launches == LAST - rows[r].replays,
+              "%s: %d replays, %d launches", rows[r].way, asked.replays, asked.launches);
+        CHECK(asked.copies == rows[r].copies, "%s: %d copies", rows[r].way, asked.copies);
+        for (int i = 0; i < rows[r].keeps && f; i++) { /* the call before the last that wrote to it */
+            const int call = CALLS - 1 - (CALLS - 1 - i) % rows[r].keeps;
+            const mc_array *in = x[call % rows[r].inputs];
+            bool right = y[i] != NULL;
+            for (int64_t k = 0; k < 96 && right; k += 5) {
+                const int64_t at[] = { k % 64, k };
+                right = mc_array_get(y[i], at) == 2 * mc_array_get(in, at);
+            }
+            CHECK(right, "%s: result %d is wrong", rows[r].way, i);
+            mc_array_unref(&y[i]);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    for (int i = 0; i < CALLS; i++) {
+        mc_array_unref(&x[i]);
+    }
 }
 
 /* allow_gc: is a function's memory given back behind each call? */

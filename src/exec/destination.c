@@ -36,13 +36,15 @@ mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out,
     return MC_OK;
 }
 
-mc_status mc_result_on_host(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+mc_status mc_result_array(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    const struct mc_slot *at = &p->slot[f->code->program.output[i]];
+    const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
+    struct mc_device *const d = f->output[i].on_device ? f->code->device : NULL;
+    const struct mc_space *space = d ? d->space : NULL;
     mc_array *given = out && out->kind == 3 && out->u.slot ? *out->u.slot : NULL;
-    bool fits = given && !mc_array_space(given) && given->dtype == at->type.dtype &&
-                mc_array_is_contiguous(given) &&
-                mc_dims_equal(given->rank, given->dims, at->type.rank, at->type.dims);
+    bool fits = given && mc_array_space(given) == space && given->dtype == t->dtype &&
+                mc_array_is_contiguous(given) && mc_dims_equal(given->rank, given->dims, t->rank, t->dims) &&
+                (!space || (uintptr_t)given->data % MC_ALIGNED == 0);
     /* The result is written while inputs, shared variables and other results may still be read. */
     for (int k = 0; fits && k < f->code->program.ninput; k++) {
         fits = !mc_array_overlaps(given, f->arg[k]);
@@ -53,7 +55,9 @@ mc_status mc_result_on_host(struct mc_function *f, const struct mc_shape_plan *p
     for (int k = 0; fits && k < i; k++) {
         fits = !f->result[k] || !mc_array_overlaps(given, f->result[k]);
     }
-    f->result[i] = fits ? mc_array_ref(given) : mc_array_empty(at->type.dtype, at->type.rank, at->type.dims);
+    f->result[i] = fits    ? mc_array_ref(given)
+                   : space ? d->ops->array(d, t->dtype, t->rank, t->dims)
+                           : mc_array_empty(t->dtype, t->rank, t->dims);
     return f->result[i] ? MC_OK : mc_last_status();
 }
 

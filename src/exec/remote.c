@@ -121,7 +121,7 @@ char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan 
                at->offset;
     case BASE_SHARED: return f->shared[at->index]->value->data + at->offset;
     case BASE_FIXED: return mc_remote_of(p)->fixed + mc_remote_of(p)->at[v];
-    case BASE_OUTPUT:
+    case BASE_OUTPUT: return f->result[at->index]->data + at->offset;
     case BASE_NONE:
     case BASE_TYPE: break;
     }
@@ -133,8 +133,8 @@ static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int 
 {
     const struct mc_slot *at = &p->slot[value];
     const struct mc_type *t = &at->type;
-    if (mc_array_size(to) == 0) {
-        return MC_OK;
+    if (mc_array_size(to) == 0 || to->data == f->ptr[value]) {
+        return MC_OK; /* empty, or made there */
     }
     if (mc_remote_is(f, to)) {
         return f->code->backend->copy(f, at, f->ptr[value], to->data);
@@ -227,18 +227,10 @@ mc_status mc_remote_result_make(struct mc_function *f, const struct mc_shape_pla
                                 const mc_arg *out)
 {
     const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
-    if (!mc_result_wanted(out)) {
-        return MC_OK;
-    }
-    TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
-    if (!f->output[i].on_device) {
-        return mc_result_on_host(f, p, i, out);
-    }
-    if (!may_borrow(f, p, i)) {
-        f->result[i] = f->code->device->ops->array(f->code->device, t->dtype, t->rank, t->dims);
-        return f->result[i] ? MC_OK : mc_last_status();
-    }
-    return MC_OK;
+    const bool wanted = mc_result_wanted(out),
+               direct = p->slot[f->code->program.output[i]].base == BASE_OUTPUT;
+    TRY(wanted ? mc_result_given(f, i, out, t->dtype, t->rank, t->dims) : MC_OK);
+    return direct || (wanted && !may_borrow(f, p, i)) ? mc_result_array(f, p, i, out) : MC_OK;
 }
 
 mc_status mc_remote_result_take(struct mc_function *f, const struct mc_shape_plan *p, int i)

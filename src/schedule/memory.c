@@ -181,9 +181,8 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     if (placed(p, a, v)) {
         return MC_OK;
     }
-    const bool direct = f->is_body || !f->code->device->space;
-    int out = pr->value.at[v].is_output && direct ? direct_output(f, pr, v) : -1;
-    if (out >= 0) {
+    const int out = pr->value.at[v].is_output ? direct_output(f, pr, v) : -1;
+    if (out >= 0 && (f->is_body || !f->code->device->space || f->output[out].on_device)) {
         slot->base = BASE_OUTPUT;
         slot->index = out;
         slot->loose = f->is_body &&

@@ -129,7 +129,7 @@ static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int 
 
 static mc_status make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    return p->slot[f->code->program.output[i]].base == BASE_OUTPUT ? mc_result_on_host(f, p, i, out) : MC_OK;
+    return p->slot[f->code->program.output[i]].base == BASE_OUTPUT ? mc_result_array(f, p, i, out) : MC_OK;
 }
 
 static mc_status take(struct mc_function *f, const struct mc_shape_plan *p, int i)

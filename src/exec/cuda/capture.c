@@ -3,12 +3,13 @@
  * steps that read them last.
  *
  * Invariant: if two steps touch the same memory and one of them writes it, the later waits for the earlier.
- * Inputs, shared variables and constants are only read, so only the arena matters. */
+ * Inputs, shared variables and constants are only read, so only the arena and results matter. */
 #include "exec/cuda/cuda.h"
 #include "exec/heavy/heavy.h"
 
 struct span {
-    int64_t from, end;          /* bytes of the arena */
+    int of;                     /* 0: the arena; i + 1: result i */
+    int64_t from, end;          /* bytes of that memory */
     bool write;
 };
 typedef VEC(struct span) spans;
@@ -30,11 +31,13 @@ struct order {
 static bool add_value(struct order *o, int v, bool write)
 {
     v = mc_cuda_fn_memory_of(o->f, o->p, v);
-    if (v < 0 || o->p->slot[v].base != BASE_ARENA) {
+    const struct mc_slot *slot = v < 0 ? NULL : &o->p->slot[v];
+    if (!slot || (slot->base != BASE_ARENA && slot->base != BASE_OUTPUT)) {
         return true;
     }
-    const int64_t at = o->p->slot[v].offset;
-    return VEC_PUSH(o->span, ((struct span){ at, at + (int64_t)mc_slot_bytes(&o->p->slot[v]), write }));
+    const int of = slot->base == BASE_OUTPUT ? slot->index + 1 : 0;
+    return VEC_PUSH(o->span,
+                    ((struct span){ of, slot->offset, slot->offset + (int64_t)mc_slot_bytes(slot), write }));
 }
 
 static bool add_sources(struct order *o, const struct mc_step *st)
@@ -75,7 +78,7 @@ static bool add_step(struct order *o, int step)
         good = good &&
                (k->index || add_value(o, st->operand[i], k->dst || (st->heavy && (int)i == st->product)));
     }
-    const struct span scratch = { (int64_t)sp->workspace_at, (int64_t)(sp->workspace_at + sp->workspace),
+    const struct span scratch = { 0, (int64_t)sp->workspace_at, (int64_t)(sp->workspace_at + sp->workspace),
                                   true };
     return good && (!sp->workspace || VEC_PUSH(o->span, scratch));
 }
@@ -85,7 +88,7 @@ static bool conflicts(const struct order *o, int a, int b)
     for (int i = o->first[a]; i < o->first[a + 1]; i++) {
         for (int k = o->first[b]; k < o->first[b + 1]; k++) {
             const struct span *s = &o->span.at[i], *t = &o->span.at[k];
-            if ((s->write || t->write) && s->from < t->end && t->from < s->end) {
+            if ((s->write || t->write) && s->of == t->of && s->from < t->end && t->from < s->end) {
                 return true;
             }
         }

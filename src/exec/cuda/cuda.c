@@ -1,7 +1,5 @@
-/* cuda.c: the backend of GPUs: compiles kernels as grids, launches steps on the stream one by one, or
- * captures and replays them.
- *
- * Invariant: a capture depends on addresses alone; when one has changed, the call is captured again. */
+/* cuda.c: the backend of GPUs: compiles kernels as grids, launches steps on the stream one by one, or as a
+ * recording. */
 #include "exec/cuda/cuda.h"
 #include "device/cpu/cpu.h"
 #include "exec/heavy/heavy.h"
@@ -183,59 +181,6 @@ static bool updates_made(const struct mc_shape_plan *p)
     return mc_cuda_fn_plan(p)->updates;
 }
 
-static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
-{
-    const struct mc_program *pr = &f->code->program;
-    for (int i = 0; i < (int)pr->step.n; i++) {
-        mc_status s = mc_step_run(f, p, i);
-        if (s < 0) {
-            return mc_step_error(f, i, s);
-        }
-    }
-    return mc_finish_call(f, p);
-}
-
-static mc_status concurrent_steps(struct mc_function *f, const struct mc_shape_plan *p)
-{
-    TRY(mc_cuda_fn_capture(f, p));
-    return mc_finish_call(f, p);
-}
-
-/* Compares all addresses of a call with those of the capture in `seen`; note: stores them there. */
-static bool same_addresses(const struct mc_function *f, char **seen, bool note)
-{
-    size_t n = f->code->program.value.n;
-    bool same = (n == 0 || memcmp(seen, f->ptr, n * sizeof *f->ptr) == 0) && seen[n] == f->arena;
-    for (int i = 0; i < f->code->program.nupdate; i++) {
-        same = same && seen[n + 1 + (size_t)i] == f->target[i]->value->data;
-        if (note) {
-            seen[n + 1 + (size_t)i] = f->target[i]->value->data;
-        }
-    }
-    if (note) {
-        memcpy(seen, f->ptr, n * sizeof *f->ptr);
-        seen[n] = f->arena;
-    }
-    return same;
-}
-
-static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
-{
-    struct mc_cuda_fn_plan *q = p->own;
-    if (q->replay && q->with_updates == q->updates && same_addresses(f, q->captured_addresses, false)) {
-        return mc_cuda_replay(mc_cuda_of(f->code), q->replay);
-    }
-    mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
-    q->replay = NULL;
-    TRY(mc_cuda_capture_begin(mc_cuda_of(f->code)));
-    mc_status s = p->reuse_distance && mc_cuda_can_fork_capture() ? concurrent_steps(f, p) : steps(f, p);
-    mc_status end = mc_cuda_capture_end(mc_cuda_of(f->code), &q->replay);
-    TRY(s < 0 ? s : end);
-    same_addresses(f, q->captured_addresses, true);
-    q->with_updates = q->updates;
-    return mc_cuda_replay(mc_cuda_of(f->code), q->replay);
-}
-
 static mc_status begin_call(struct mc_function *f, struct mc_shape_plan *p)
 {
     TRY(mc_cuda_fn_ready(f));
@@ -254,7 +199,7 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
     }
     bool eager = q->no_capture || q->runs <= EAGER_RUNS ||
                  mc_cuda_blocking(); /* the first run loads lazily loaded code */
-    TRY(eager ? steps(f, p) : replay(f, p));
+    TRY(eager ? mc_cuda_fn_steps(f, p) : mc_cuda_fn_replay(f, p));
     bool behind = !q->updates && f->code->program.nupdate &&
                   !f->skip_updates; /* updates that the host makes must not follow a failed check */
     return behind || mc_cuda_blocking() ? mc_cuda_fn_error_wait(f) : MC_OK;
@@ -380,7 +325,7 @@ const struct mc_backend mc_backend_cuda = {
     .code_free = code_free, .function_init = init_function, .function_free = free_function,
     .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = mc_cuda_fn_constants,
     .plan = plan, .shape_free = mc_cuda_fn_free,
-    .address = mc_remote_address, .begin = begin_call, .step = timed_step, .run = run_all,
+    .address = mc_cuda_fn_address, .begin = begin_call, .step = timed_step, .run = run_all,
     .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
     .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,
     .zero = mc_cuda_fn_zero, .body = mc_cuda_fn_body,

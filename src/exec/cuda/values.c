@@ -4,22 +4,26 @@
 
 mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p)
 {
-    const struct mc_program *pr = &f->code->program;
     struct mc_cuda_fn_plan *q = p->own = mc_calloc(1, sizeof *q, "plan");
-    if (!q || !(q->captured_addresses = mc_calloc(pr->value.n + (size_t)pr->nupdate + 1,
-                                                  sizeof *q->captured_addresses, "plan"))) {
-        return MC_EMEMORY;
+    return q ? mc_remote_plan(f, p) : MC_EMEMORY;
+}
+
+static void made_in_free(const struct mc_function *f, struct mc_cuda_fn_plan *q)
+{
+    for (int i = 0; i < f->code->program.noutput && q->made_in; i++) {
+        mc_cuda_free(mc_cuda_of(f->code), q->made_in[i]);
     }
-    return mc_remote_plan(f, p);
+    mc_free(q->made_in);
+    q->made_in = NULL;
 }
 
 void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_cuda_fn_plan *q = p->own;
     if (q) {
-        mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
+        mc_cuda_fn_recordings_free(f, q);
+        made_in_free(f, q);
         mc_cuda_resident_free(q->resident);
-        mc_free(q->captured_addresses);
         mc_remote_forget(f, p);
     }
 }
@@ -33,9 +37,35 @@ int mc_cuda_fn_memory_of(const struct mc_function *f, const struct mc_shape_plan
     return v >= 0 && p->slot[v].inside ? p->slot[v].inside - 1 : v;
 }
 
+/* Allocates or frees the memory of the plan that result i is copied from.  Where there is none, it is made in its
+ * own array. */
+static void make_or_free(const struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    struct mc_cuda_fn_plan *q = p->own;
+    const struct mc_slot *at = &p->slot[f->code->program.output[i]];
+    if (q->way != MC_CUDA_RECORD_COPIED) {
+        made_in_free(f, q);
+    } else if (at->base == BASE_OUTPUT) {
+        q->made_in = q->made_in ? q->made_in
+                                : mc_calloc((size_t)f->code->program.noutput, sizeof *q->made_in, "plan");
+        if (q->made_in && !q->made_in[i]) {
+            q->made_in[i] = mc_cuda_alloc(mc_cuda_of(f->code), mc_slot_bytes(at), f->name);
+        }
+    }
+}
+
+char *mc_cuda_fn_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
+{
+    const struct mc_cuda_fn_plan *q = p->own;
+    const struct mc_slot *at = &p->slot[v];
+    char *const made_in = at->base == BASE_OUTPUT && q->made_in ? q->made_in[at->index] : NULL;
+    return made_in ? made_in + at->offset : mc_remote_address(f, p, v);
+}
+
 mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i,
                                  const mc_arg *out)
 {
+    make_or_free(f, p, i);
     const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
     const bool fresh = mc_result_wanted(out) && out->kind == 3 && !*out->u.slot && !f->output[i].on_device;
     mc_cuda_fn_of(f)->pinned[i] = false;

@@ -96,7 +96,7 @@ TEST(gpu_resident_loops_equal_the_processor)
 {
     static const struct {
         int64_t batch, n;
-    } sizes[] = { { 2, 4 }, { 5, 12 }, { 70, 8 }, { 1, 8 }, { 3, 6 } };
+    } sizes[] = { { 2, 4 }, { 5, 12 }, { 70, 8 }, { 1, 8 }, { 3, 6 }, { 16, 8 }, { 40, 12 }, { 32, 8 } };
     ON_GPU();
     for (size_t c = 0; c < NELEM(cells); c++) {
         for (size_t s = 0; s < NELEM(sizes); s++) {

@@ -4,7 +4,9 @@
  *
  * Where all maps of the body have h columns, and products a multiple of h, a block has the same columns,
  * modulo h, of everything: what a map reads of a product's result was written by its own block, and no
- * barrier is needed.  The columns that a block has are its units, and h is their period.
+ * barrier is needed.  The columns that a block has are its units, and h is their period.  Where the rows of all
+ * products are a batch, they are divided into bands: a block has its columns in the rows of one band, so more
+ * blocks work, and each reads fewer rows.
  *
  * A body qualifies if it consists of maps, copies, and float32 products of few rows by constants of the
  * loop. Its addresses are noted for each step of the loop, and must move evenly, or between two buffers.
@@ -33,6 +35,9 @@ enum { MORE_WORK = 1 << 17 };
  * memory is compared; ARGS: bytes that a kernel takes; ASIDE: bytes of shared memory that the compiler may
  * use */
 enum { PHASES = 12, FEW = 8, ROWS = 256, LOOK = 4, ARGS = 4 << 10, ASIDE = 2 << 10, WORD = 16, LANES = 32 };
+/* BANDS, LEAST_BAND: of a batch, at most, and rows of one, at least; ROW_READ: multiply-adds that take as long as
+ * reading an element of a row.  Measured on an H100. */
+enum { BANDS = 4, LEAST_BAND = 8, ROW_READ = 8 };
 
 /* A map, a product or a copy of the body. */
 struct phase {
@@ -48,13 +53,16 @@ struct phase {
     int rows, columns, lanes, at;       /* of a product: as its kernel divides it */
 };
 /* at: the address of the operand.  even: its element in row r and column c is at c plus a multiple of the
- * period, so that a block has the same columns of all such operands. */
-struct span { const char *from, *end; uintptr_t at; bool write, even; };
+ * period, so that a block has the same columns of all such operands.  pitch: bytes from one row of the batch to
+ * the next, of which `width` belong to the operand; 0: it has no such rows. */
+struct rows { int64_t pitch, width; };
+struct span { const char *from, *end; uintptr_t at; bool write, even; struct rows rows; };
 struct mc_cuda_resident {
     struct phase phase[PHASES];
     int n, products;
     bool fits;
     int period, units;                  /* 0: a product's columns are divided for it alone */
+    int batch, bands;                   /* rows of all products; 1: they are not divided */
     int64_t noted;                      /* steps of the loop whose addresses were noted */
     struct mc_resident_move *move;
     int nmove;
@@ -82,29 +90,71 @@ static const struct mc_gemm_problem *product_of(const struct mc_step *st, const 
                : NULL;
 }
 
-/* The period of all steps; 0: they have none, or dividing products by it would cost more than barriers. */
+/* The period of all steps; 0: they have none. */
 static int period_of(const struct mc_function *f, const struct mc_shape_plan *p,
                      const struct mc_body_steps *s)
 {
-    const int processors = mc_cuda_of(f->code)->processors;
-    int64_t h = 0, more = 0;
-    for (int i = 0; i < s->nrun; i++) {
-        const struct mc_step *st = &f->code->program.step.at[s->run[i]];
-        const struct mc_type *t = st->kernel && st->ndst ? &p->slot[st->dst[0]].type : NULL;
-        const int64_t columns = t && t->rank ? t->dims[t->rank - 1] : 0;
-        h = columns && (!h || columns < h) ? columns : h;
-    }
-    const int units = columns_of(h, processors);
-    for (int i = 0; i < s->nrun && h; i++) {
-        const struct mc_step *st = &f->code->program.step.at[s->run[i]];
-        const struct mc_gemm_problem *q = product_of(st, &p->step[s->run[i]]);
-        const struct mc_type *t = st->kernel && st->ndst ? &p->slot[st->dst[0]].type : NULL;
-        if ((q && q->n % h) || (t && t->rank && t->dims[t->rank - 1] % h)) {
-            return 0;
+    int64_t h = 0;
+    for (int pass = 0; pass < 2; pass++) { /* the least number of columns, which must divide all */
+        for (int i = 0; i < s->nrun; i++) {
+            const struct mc_step *st = &f->code->program.step.at[s->run[i]];
+            const struct mc_gemm_problem *q = product_of(st, &p->step[s->run[i]]);
+            const struct mc_type *t = st->kernel && st->ndst ? &p->slot[st->dst[0]].type : NULL;
+            const int64_t columns = t && t->rank ? t->dims[t->rank - 1] : 0;
+            if (pass && h && ((q && q->n % h) || columns % h)) {
+                return 0;
+            }
+            h = !pass && columns && (!h || columns < h) ? columns : h;
         }
-        more += q ? (q->n / h * units - columns_of(q->n, processors)) * q->m * q->k : 0;
     }
-    return h % RESIDENT_COLUMNS == 0 && h < INT32_MAX && more <= MORE_WORK ? (int)h : 0;
+    return h % RESIDENT_COLUMNS == 0 && h < INT32_MAX ? (int)h : 0;
+}
+
+/* What a block has where columns are divided by the period and rows into bands. */
+struct division { int64_t work, read, held; int batch; };
+static struct division divide(const struct mc_function *f, const struct mc_shape_plan *p,
+                              const struct mc_body_steps *s, int period, int bands)
+{
+    const int processors = mc_cuda_of(f->code)->processors,
+              units = period ? columns_of(period, processors / bands) : 0;
+    struct division d = { 0 };
+    for (int i = 0; i < s->nrun; i++) {
+        const struct mc_gemm_problem *q = product_of(&f->code->program.step.at[s->run[i]],
+                                                     &p->step[s->run[i]]);
+        if (q) {
+            const int64_t columns = period ? q->n / period * units : columns_of(q->n, processors);
+            d.batch = d.batch && d.batch != q->m ? -1 : (int)MC_MIN(q->m, (int64_t)INT32_MAX);
+            d.work += q->m / bands * q->k * columns;
+            d.read += q->m / bands * q->k;
+            d.held += columns * (q->k + LANES) * (int64_t)sizeof(float);
+        }
+    }
+    return d;
+}
+
+/* Sets the period and the number of bands: those with which a block computes and reads least.  No period, if
+ * dividing products by it would cost more than barriers. */
+static void choose_division(struct mc_cuda_resident *r, const struct mc_function *f,
+                            const struct mc_shape_plan *p, const struct mc_body_steps *s)
+{
+    const struct mc_cuda *d = mc_cuda_of(f->code);
+    const int period = period_of(f, p, s);
+    const struct division alone = divide(f, p, s, 0, 1);
+    struct division best = { 0 };
+    r->bands = 1;
+    r->batch = alone.batch;
+    for (int bands = 1; bands <= MC_MIN(BANDS, d->processors) && period; bands *= 2) {
+        const struct division x = divide(f, p, s, period, bands);
+        const bool fits = bands == 1 || (x.batch >= bands * LEAST_BAND && x.batch % bands == 0 &&
+                                         x.held + ASIDE + ARGS <= (int64_t)d->shared);
+        if (fits && (bands == 1 || x.work + ROW_READ * x.read < best.work + ROW_READ * best.read)) {
+            best = x;
+            r->bands = bands;
+        }
+    }
+    r->period = period && best.work - alone.work <= MORE_WORK ? period : 0;
+    r->bands = r->period ? r->bands : 1;
+    r->units = columns_of(r->period, d->processors / r->bands);
 }
 
 static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_step *st,
@@ -132,18 +182,18 @@ static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f,
                                         : st->dst[0];
     p->value[3] = h->epilogue.by_solver ? mc_heavy_term(&h->epilogue) : -1;
     p->columns = q->m == 1 ? 1 : RESIDENT_COLUMNS;
-    const int64_t across = columns / p->columns;
-    p->rows = q->m == 1                                                 ? 1
-              : gemm_ceil(q->m, 2) * across * LANES <= RESIDENT_THREADS ? 2 /* a warp for each */
-              : q->m < 64                                               ? 4
-                                                                        : 8;
-    const int groups = (int)(across * gemm_ceil(q->m, p->rows));
+    const int64_t across = columns / p->columns, m = q->m / r->bands;
+    p->rows = m == 1                                                 ? 1
+              : gemm_ceil(m, 2) * across * LANES <= RESIDENT_THREADS ? 2 /* a warp for each */
+              : m < 64                                               ? 4
+                                                                     : 8;
+    const int groups = (int)(across * gemm_ceil(m, p->rows));
     p->lanes = LANES;
     while (p->lanes > 1 && (p->lanes * groups > RESIDENT_THREADS || p->lanes * 4 > q->k)) {
         p->lanes /= 2;
     }
     struct mc_resident_product *a = &r->head.product[r->products++];
-    *a = (struct mc_resident_product){ .m = (int)q->m,
+    *a = (struct mc_resident_product){ .m = (int)m,
                                        .n = (int)q->n,
                                        .k = (int)q->k,
                                        .columns = columns,
@@ -158,7 +208,7 @@ static bool add_product(struct mc_cuda_resident *r, const struct mc_function *f,
                                        .along = q->bs[2],
                                        .added = { q->c0s[1], q->c0s[2] } };
     r->grid.shared += (size_t)a->columns * (size_t)a->pitch * sizeof(float);
-    r->grid.blocks[0] = MC_MAX(r->grid.blocks[0], (unsigned)((period + units - 1) / units));
+    r->grid.blocks[0] = MC_MAX(r->grid.blocks[0], (unsigned)((period + units - 1) / units * r->bands));
     p->move = r->nmove;
     r->nmove += p->nvalue;
     return true;
@@ -251,8 +301,9 @@ static void look(struct mc_cuda_resident *r, const struct mc_function *f, const 
 {
     const struct mc_cuda *d = mc_cuda_of(f->code);
     r->fits = d->cooperative && mc_flag_int(FLAG_cuda_resident);
-    r->period = r->fits ? period_of(f, p, s) : 0;
-    r->units = columns_of(r->period, d->processors);
+    if (r->fits) {
+        choose_division(r, f, p, s);
+    }
     for (int i = 0; i < s->nrun && r->fits; i++) {
         r->fits = add_step(r, f, p, s->run[i]);
     }
@@ -347,23 +398,60 @@ static bool even_map(const struct mc_cuda_resident *r, const struct mc_function 
     return even;
 }
 
-/* Is the k-th value of a phase even? */
+/* Rows of a batch that is the outermost of n axes, or a part of it; step: bytes.  size[0] elements are v times as
+ * many, of `step[0] / v` bytes. */
+static struct rows rows_of(const struct mc_cuda_resident *r, int n, const uint32_t *size, const int64_t *step,
+                           unsigned v)
+{
+    const int64_t batch = r->batch;
+    while (n > 1 && size[n - 1] == 1) {
+        n--;
+    }
+    const int64_t outer = n ? (int64_t)size[n - 1] * (n == 1 ? v : 1) : 0;
+    bool whole = n && batch > 0 && outer % batch == 0 && (n > 1 || outer / batch % r->period == 0);
+    for (int x = 0; x < n; x++) {
+        whole &= step[x] > 0;
+    }
+    if (!whole) {
+        return (struct rows){ 0, 0 };
+    }
+    const int64_t each = step[n - 1] / (n == 1 ? v : 1);
+    struct rows rows = { outer / batch * each, (outer / batch - 1) * each + (int64_t)sizeof(float) };
+    for (int x = 0; x < n - 1; x++) {
+        rows.width += (int64_t)(size[x] - (x ? 1 : 0)) * step[x] - (x ? 0 : (int64_t)sizeof(float));
+    }
+    return rows;
+}
+
+/* Is the k-th value of a phase even?  Sets its rows. */
 static bool is_even(const struct mc_cuda_resident *r, const struct mc_function *f, const struct phase *w,
-                    int k)
+                    int k, struct rows *rows)
 {
     const int h = r->period;
+    const int64_t bytes = sizeof(float);
     if (!h) {
         return false;
     }
     if (w->map) {
+        const struct mc_kernel *q = w->st->kernel;
+        const struct mc_grid_args a = mc_grid_args(w->map->args, q->operand.n);
+        const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
+        const unsigned v = w->map->fn == g->vector ? (unsigned)mc_grid_vector(q) : 1;
+        *rows = rows_of(r, (int)a.head->axes[0], a.head->size, a.step[k], v);
         return even_map(r, f, w, k);
     }
     if (w->product) {
         const struct mc_gemm_problem *q = w->product;
+        *rows = (struct rows){ (k == 2 ? q->cs[1] : q->c0s[1]) * bytes, q->n * bytes };
         return k == 2   ? q->m == 1 || q->cs[1] % h == 0
                : k == 3 ? q->c0s[2] == 1 && (q->m == 1 || q->c0s[1] % h == 0)
                         : false;
     }
+    int64_t step[RESIDENT_RANK];
+    for (int x = 0; x < RESIDENT_RANK; x++) {
+        step[x] = (k ? w->copy.to : w->copy.from)[x] * bytes;
+    }
+    *rows = rows_of(r, RESIDENT_RANK, w->copy.size, step, 1);
     return even_strides(h, RESIDENT_RANK, w->copy.size, k ? w->copy.to : w->copy.from);
 }
 
@@ -373,12 +461,22 @@ static struct span span_of(const struct mc_function *f, const struct mc_shape_pl
     return (struct span){ .from = f->ptr[v], .end = f->ptr[v] + mc_slot_bytes(&p->slot[v]) };
 }
 
+/* Does a row of one operand overlap only the same row of the other? */
+static bool same_rows(const struct span *a, const struct span *b)
+{
+    const struct span *first = a->at <= b->at ? a : b, *second = first == a ? b : a;
+    return first->rows.pitch > 0 && first->rows.pitch == second->rows.pitch &&
+           (int64_t)(second->at - first->at) + second->rows.width <= first->rows.pitch &&
+           first->rows.width <= first->rows.pitch;
+}
+
 /* Do two accesses need a barrier between them? */
 static bool conflict_of(const struct mc_cuda_resident *r, const struct span *a, const struct span *b)
 {
     const bool together = (a->write || b->write) && a->from < b->end && b->from < a->end;
     return together &&
-           !(a->even && b->even && (int64_t)(a->at - b->at) % (r->period * (int64_t)sizeof(float)) == 0);
+           !(a->even && b->even && (int64_t)(a->at - b->at) % (r->period * (int64_t)sizeof(float)) == 0 &&
+             (r->bands == 1 || same_rows(a, b)));
 }
 
 /* Notes what phase i touches; where that overlaps what others wrote, a barrier precedes it. */
@@ -434,7 +532,7 @@ static bool note_phase(struct mc_cuda_resident *r, const struct mc_function *f, 
                         : (struct span){ (char *)at, (char *)at + w->copy.count * sizeof(float) };
             x->at = at;
             x->write = is_written(w, k);
-            x->even = is_even(r, f, w, k);
+            x->even = is_even(r, f, w, k, &x->rows);
         }
     }
     const bool idle = !w->map && !w->product && address(w, f, 0, to) == address(w, f, 1, to);
@@ -490,14 +588,16 @@ static void print_phase(struct mc_str *out, const struct mc_cuda_resident *r, co
                 w->move, w->move + 1, w->args, w->move, w->move + 1);
 }
 
-/* The elements, V at a time, that a block has; of arrays that have no whole number of periods, a part. */
+/* The elements, V at a time, that a block has; of arrays that have no whole number of periods in each band, a
+ * part. */
 static const char own_elements[] =
     "#define UNITS_OF(p) UNITS\n#define PERIOD_OF(p) PERIOD\n"
-    "#define ELEMENTS(t, n) for (unsigned t = 0, even_ = (n) % (PERIOD / V) == 0, "
-    "first_ = blockIdx.x * UNITS, wide_ = (PERIOD % UNITS == 0 || first_ + UNITS <= PERIOD ? UNITS "
-    ": first_ < PERIOD ? PERIOD - first_ : 0) / V, all_ = even_ ? (n) / (PERIOD / V) * wide_ : (n), "
+    "#define ELEMENTS(t, n) for (unsigned t = 0, even_ = (n) % (PERIOD / V * BANDS) == 0, "
+    "first_ = blockIdx.x / BANDS * UNITS, wide_ = (PERIOD % UNITS == 0 || first_ + UNITS <= PERIOD ? UNITS "
+    ": first_ < PERIOD ? PERIOD - first_ : 0) / V, all_ = even_ ? (n) / (PERIOD / V * BANDS) * wide_ : (n), "
+    "from_ = blockIdx.x % BANDS * ((n) / BANDS) + first_ / V, "
     "i_ = (even_ ? 0 : blockIdx.x * blockDim.x) + threadIdx.x; "
-    "i_ < all_ && (t = even_ ? i_ / wide_ * (PERIOD / V) + first_ / V + i_ % wide_ : i_, true); "
+    "i_ < all_ && (t = even_ ? from_ + i_ / wide_ * (PERIOD / V) + i_ % wide_ : i_, true); "
     "i_ += even_ ? blockDim.x : gridDim.x * blockDim.x)\n";
 
 static void print(struct mc_str *out, const struct mc_cuda_resident *r, const struct mc_function *f)
@@ -514,7 +614,8 @@ static void print(struct mc_str *out, const struct mc_cuda_resident *r, const st
         }
     }
     if (r->period) {
-        mc_str_addf(out, "enum { PERIOD = %d, UNITS = %d };\n%s", r->period, r->units, own_elements);
+        mc_str_addf(out, "enum { PERIOD = %d, UNITS = %d, BANDS = %d };\n%s", r->period, r->units, r->bands,
+                    own_elements);
     }
     mc_render_grid(out, &mc_dialect_cuda, n, kernel);
     mc_str_add(out, source);

@@ -34,12 +34,13 @@ __device__ __forceinline__ void leave(unsigned *arrived)
 #ifndef UNITS_OF
 #define UNITS_OF(p) (p).units
 #define PERIOD_OF(p) (p).period
+enum { BANDS = 1 };
 #endif
 
 /* The number of the block's column c among all columns; -1: there is none. */
 __device__ __forceinline__ int column_of(const mc_resident_product &p, int c)
 {
-    const int units = UNITS_OF(p), period = PERIOD_OF(p), unit = blockIdx.x * units + c % units;
+    const int units = UNITS_OF(p), period = PERIOD_OF(p), unit = blockIdx.x / BANDS * units + c % units;
     return unit < period ? c / units * period + unit : -1;
 }
 
@@ -99,10 +100,13 @@ __device__ __forceinline__ void multiply(const mc_resident_product &p, const flo
                                          const float *added, float *y)
 {
     const int down = (p.m + rows - 1) / rows, groups = across * down, step = blockDim.x / s;
-    const unsigned lane = threadIdx.x % s;
-    if (blockIdx.x * UNITS_OF(p) >= PERIOD_OF(p)) {
+    const unsigned lane = threadIdx.x % s, band = blockIdx.x % BANDS;
+    if (blockIdx.x / BANDS * UNITS_OF(p) >= PERIOD_OF(p)) {
         return;
     }
+    x += (i64)band * p.m * p.row;
+    y += (i64)band * p.m * p.wide;
+    added = added ? added + (i64)band * p.m * p.added[0] : added;
     for (int g0 = 0; g0 < groups; g0 += step) {
         const int g = min(g0 + (int)threadIdx.x / s, groups - 1), column = g % across,
                   row = g / across * rows;

@@ -180,3 +180,57 @@ TEST(kernels_do_not_wait_for_each_other)
         mc_graph_free(g);
     }
 }
+
+/* Maps that read the same arrays are one kernel; those that would read more, or that depend on each other by way
+ * of another step, are not. */
+TEST(maps_of_the_same_arrays_are_one_kernel)
+{
+    static const struct { const char *inputs, *outputs; int steps; } rows[] = {
+        { "input x float32[?, ?]; input y float32[?, ?]", "x + y, x - y", 1 },
+        { "input x float32[?, ?]; input y float32[?, ?]", "x * y, tanh(x), exp(y)", 1 },
+        { "input x float32[?, ?]; input y float32[?, ?]", "exp(x), exp(y)", 2 },
+        { "input x float32[?, ?]; input y float32[?, ?]", "x * y, x + y[:, ::-1]", 3 },
+        { "input x float32[?, ?]; input y float32[?, ?]", "exp(x), x * sort(exp(x) * y, axis=1)", 3 },
+        { "input x float32[?, ?]; input y float32[?]",    "x + y, x * 2", 2 }, /* with a view */
+        { "input x float32[?]; input y float64[?]",       "x * 2, cast(x, float64) + y", 2 },
+        { "input x float32[]; input y float32[]",         "x + y, x * 2, y * 3", 1 },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        CHECK(!mc_is_error(mc_formula(g, rows[i].inputs)), "%s", mc_error(g));
+        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = rows[i].outputs,
+                                                           .on_unused = "ignore" }));
+        CHECK(f && mc_function_nsteps(f) == rows[i].steps, "%s: %d steps, not %d", rows[i].outputs,
+              f ? mc_function_nsteps(f) : -1, rows[i].steps);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+/* 2 ** k in x and 3 in y: every result is exact. */
+TEST(results_of_one_kernel_go_where_they_belong)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 2);
+    mc_input(g, "y", MC_FLOAT32, 2);
+    mc_function *f =
+        made(g, mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "x + y, x - y" }));
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 7)), *y = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 7)),
+             *sum = NULL, *difference = NULL;
+    for (int i = 0; i < 35; i++) {
+        ((float *)x->data)[i] = ldexpf(1, i % 16);
+        ((float *)y->data)[i] = 3;
+    }
+    if (f && fine(mc_call(f, MC_IN(x, y), MC_OUT(&sum, &difference)))) {
+        for (int i = 0; i < 35; i++) {
+            CHECK(at(sum, i) == ldexp(1, i % 16) + 3 && at(difference, i) == ldexp(1, i % 16) - 3,
+                  "element %d: %g, %g", i, at(sum, i), at(difference, i));
+        }
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    mc_array_unref(&sum);
+    mc_array_unref(&difference);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -10,7 +10,7 @@
  *   copies.c        that graph             copies of values that kernels are to store where they are wanted
  *   group.c         that graph             groups, each with an iteration space and the axes it reduces
  *   merge.c         groups                 fewer groups: siblings that reduce the same values, small work
- *                                          with its only reader
+ *                                          with its only reader, maps of the same elements
  *   column_sums.c   groups                 sums over the rows of a row kernel are in the row kernel's group
  *   plan_time.c     the graph              which values are computed at plan time
  *   program.c       groups                 which values are stored
@@ -280,7 +280,8 @@ static mc_status merge(struct fuse *f, mc_node *const *list, size_t count, size_
 {
     TRY(mc_group_merge_siblings(f, list, count, nodes));
     TRY(mc_group_merge_into_only_reader(f, list, count, n, out));
-    return fuse < FUSE_COLUMN_SUMS ? MC_OK : mc_group_add_column_sums(f, list, count, nodes);
+    TRY(fuse < FUSE_COLUMN_SUMS ? MC_OK : mc_group_add_column_sums(f, list, count, nodes));
+    return mc_group_merge_maps(f, list, count, nodes);
 }
 
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups)

@@ -42,6 +42,7 @@ mc_status mc_group_merge_into(struct fuse *f, int a, int b); /* b's nodes join a
 mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t count, size_t nodes);
 mc_status mc_group_merge_into_only_reader(struct fuse *f, mc_node *const *list, size_t count, int n,
                                           mc_node *const *out);
+mc_status mc_group_merge_maps(struct fuse *f, mc_node *const *list, size_t count, size_t nodes);
 /* column_sums.c */
 mc_status mc_group_add_column_sums(struct fuse *f, mc_node *const *list, size_t count, size_t nodes);
 

@@ -1,9 +1,10 @@
-/* merge.c: merges groups that feed the same node, groups that reduce the same elements, and a group of little
- * work with its only reader.
+/* merge.c: merges groups that feed the same node, groups that reduce the same elements, a group of little work
+ * with its only reader, and maps of the same elements.
  *
  * Invariant: two groups are merged only if neither depends on the other, or if one is the only reader of the
  * other.  So no cycle results. */
 #include "lower/group.h"
+#include "lower/make.h"
 
 bool mc_group_can_merge(struct fuse *f, int a, int b)
 {
@@ -168,5 +169,102 @@ mc_status mc_group_merge_into_only_reader(struct fuse *f, mc_node *const *list, 
     }
     mc_free(reader);
     mc_free(costly);
+    return s;
+}
+
+/* ---- maps that read the same elements ---- */
+
+enum { MOST_READ = 6 };         /* arrays of the whole space that a merged map reads, at most */
+
+/* What a map reads along all axes of its space, by node id; the smallest and the largest dtype of what it computes. */
+struct map { VEC(int) read; size_t least, most; };
+
+static bool is_map(const struct group *g)
+{
+    return g->fusible && !g->reduced && g->into < 0;
+}
+
+static bool reads(const struct map *m, int id)
+{
+    bool found = false;
+    for (size_t i = 0; i < m->read.n && !found; i++) {
+        found = m->read.at[i] == id;
+    }
+    return found;
+}
+
+/* Adds what node n of map g reads of others. */
+static bool note_reads(const struct fuse *f, int g, const mc_node *n, struct map *m)
+{
+    const size_t size = mc_dtypes[n->type.dtype].size;
+    bool good = true;
+    m->least = n->type.dtype == MC_BOOL || (m->least && m->least < size) ? m->least : size;
+    m->most = MC_MAX(m->most, size);
+    for (int k = 0; k < n->nin && good; k++) {
+        const mc_node *x = n->in[k];
+        const int from = f->of[x->id];
+        const bool own = (from >= 0 && mc_group_root(f, from) == g) || mc_is_inline_operand(x);
+        const bool whole = x->type.rank == f->group.at[g].rank && mc_varies(&x->type) == f->group.at[g].varies;
+        good = own || !whole || reads(m, (int)x->id) || VEC_PUSH(m->read, (int)x->id);
+    }
+    return good;
+}
+
+/* One map reads all that the other reads, so a kernel for both has no more to read than that one. */
+static bool reads_no_more(const struct map *a, const struct map *b)
+{
+    const struct map *less = a->read.n < b->read.n ? a : b, *more = less == a ? b : a;
+    bool all = less->read.n > 0 && more->read.n <= MOST_READ && a->least == b->least && a->most == b->most;
+    for (size_t i = 0; i < less->read.n && all; i++) {
+        all = reads(more, less->read.at[i]);
+    }
+    return all;
+}
+
+/* reader: by node, the first map that reads it. */
+static mc_status merge_map(struct fuse *f, struct map *map, int *reader, int h)
+{
+    for (size_t i = 0; i < map[h].read.n; i++) {
+        int *first = &reader[map[h].read.at[i]];
+        const int a = *first < 0 ? -1 : mc_group_root(f, *first);
+        *first = a < 0 ? h : a;
+        if (a < 0 || a == h || !reads_no_more(&map[a], &map[h]) || !mc_group_can_merge(f, a, h)) {
+            continue;
+        }
+        TRY(mc_group_merge(f, a, h));
+        for (size_t k = 0; k < map[h].read.n; k++) {
+            if (!reads(&map[a], map[h].read.at[k]) && !VEC_PUSH(map[a].read, map[h].read.at[k])) {
+                return MC_EMEMORY;
+            }
+        }
+        return MC_OK;
+    }
+    return MC_OK;
+}
+
+mc_status mc_group_merge_maps(struct fuse *f, mc_node *const *list, size_t count, size_t nodes)
+{
+    struct map *map = mc_calloc(f->group.n + 1, sizeof *map, "lower");
+    int *reader = mc_alloc((nodes + 1) * sizeof *reader, "lower");
+    mc_status s = map && reader ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < nodes && s == MC_OK; i++) {
+        reader[i] = -1;
+    }
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        const int g = f->of[list[i]->id] < 0 ? -1 : mc_group_root(f, f->of[list[i]->id]);
+        if (g >= 0 && is_map(&f->group.at[g])) {
+            s = note_reads(f, g, list[i], &map[g]) ? MC_OK : MC_EMEMORY;
+        }
+    }
+    for (size_t g = 0; g < f->group.n && s == MC_OK; g++) {
+        if (is_map(&f->group.at[g])) {
+            s = merge_map(f, map, reader, (int)g);
+        }
+    }
+    for (size_t g = 0; g < f->group.n && map; g++) {
+        VEC_FREE(map[g].read);
+    }
+    mc_free(map);
+    mc_free(reader);
     return s;
 }

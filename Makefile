@@ -68,6 +68,7 @@ ifeq ($(WHAT),)
 	@$(python) tests/defects.py --list >/dev/null
 	@$(random) --seeds 0:100 --quick --quiet
 	@$(loops) --seeds 0:300 --quiet
+	@$(loops) --seeds 0:20 --export --quiet
 	@$(exports) --quiet
 	@$(bundles) --quiet
 	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
@@ -148,6 +149,7 @@ test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in s
 	@$(exports) --night
 	@$(bundles) --night
 	@$(loops) --seeds 300:2300
+	@$(loops) --seeds 20:520 --export
 	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}

@@ -3,9 +3,11 @@
 
     loops.py --seeds 0:2000 --jobs 2                 a long one
     loops.py --seed 123                              that loop alone, with all that is known of it
+    loops.py --export                                each loop as a C file, too, at the sizes of both calls
 
 Values are compared with the evaluator in programs/, first and second gradients with those of the steps written one
 after another and with differences of the evaluator's values.  The modes FAST_RUN, FAST_COMPILE and DEBUG take turns.
+With --export sizes depend on no values, and the exported file must give the library's bits (export.py).
 The status is 1 if there were findings.  Needs NumPy; the library is build/libmonochord.so, or the one that
 MC_LIBRARY names.
 """
@@ -36,7 +38,9 @@ MODES = ("FAST_RUN", "FAST_COMPILE", "DEBUG")
 def compiled(p, mode, device, outputs):
     g, _ = p.graph()
     more = {} if device != "cpu" else {"threads": 1 + p.seed % 2 * 2}
-    return g.compile(inputs=", ".join(x.name for x in p.leaves if not x.shared), outputs=", ".join(outputs), on_unused="ignore", mode=mode, **more)
+    f = g.compile(inputs=", ".join(x.name for x in p.leaves if not x.shared), outputs=", ".join(outputs), on_unused="ignore", mode=mode, **more)
+    f.graph = g
+    return f
 
 
 def call(p, f, k):
@@ -59,7 +63,7 @@ def unequal(a, b, eps):
 class Check:
     def __init__(self, case, options):
         self.case, self.options, self.found, self.counts = case, options, [], {}
-        self.mode = options.get("mode") or MODES[case.seed % 3]
+        self.mode = options.get("mode") or ("FAST_RUN" if options.get("export") else MODES[case.seed % 3])
 
     def count(self, what, n=1):
         self.counts[what] = self.counts.get(what, 0) + n
@@ -75,9 +79,35 @@ class Check:
         # Most of a kernel's compilation is the compiler's optimiser, which is not what is looked at.
         with mc.flags(floatX=p.floatX, cflags="-O0" if c.seed % 8 else ""):
             grads, steps = self.by_steps()
-            if steps is not None:
+            if steps is not None and self.options.get("export"):
+                self.by_file(grads, steps)
+            elif steps is not None:
                 self.by_loop(grads, steps)
         return self.found
+
+    def by_file(self, grads, steps):
+        """The library's values under the flag `portable`, then those of the exported file."""
+        import export
+        c, p, have = self.case, self.case.program, export.ways()
+        way = have[c.seed % len(have)]
+        with mc.flags(portable=True, threads=1, cpu__isa="native" if way[2] or not export.X86 else "sse2", plan="measure" if "MEASURED" in way[1] else "estimate"), \
+                tempfile.TemporaryDirectory() as folder:
+            f = self.by_loop(grads, steps)
+            given = [x for x in p.leaves if not x.shared]
+            sizes = [", ".join(f"{x.name}{list(x.at(k).shape)}" for x in given if x.at(k).ndim) for k in range(2)]
+            try:
+                e = f and export.Exported(folder, "loop", f.graph, [(f, "one", sizes[0]), (f, "other", sizes[1])], way)
+                large = [] if e and e.model and "sin, cos or tan" not in open(os.path.join(folder, "loop.h")).read() else ["returns 2"]   # of 2^45 or more
+                wrong = [w for k in (0, 1, 0) for w in e.call(k, [np.array(x.at(k), order="C", subok=True) for x in given])] if f else []
+                wrong = [w for w in wrong if not any(t in w for t in large)]
+            except mc.Error as e:
+                self.count("exports that are refused")
+                wrong = ["it is refused: " + e.text] if "depend on" in e.text else []
+            except export.Wrong as e:
+                wrong = [str(e)]
+            self.count("exported loops", int(f is not None))
+            for w in wrong[:2]:
+                self.add("export", f"[{self.mode}, {way[0]} {way[1]}] {w}")
 
     def by_steps(self):
         """The gradients that the steps have, and their values; None where the library refuses the steps themselves."""
@@ -111,6 +141,7 @@ class Check:
         return grads, values
 
     def by_loop(self, grads, steps):
+        """The compiled loop; None where it is refused."""
         c, p = self.case, self.case.program
         try:
             f = compiled(p, self.mode, self.options["device"], p.outputs + grads)
@@ -120,7 +151,7 @@ class Check:
                 self.count("sizes that a loop cannot know")
             else:
                 self.add("refused", f"[{self.mode}] {e}")
-            return
+            return None
         n = len(p.outputs)
         for k in range(2):
             for name, y in zip(p.outputs, got[k]):
@@ -128,7 +159,7 @@ class Check:
                 wrong = difference(y, c.want[k][name])
                 if wrong:
                     self.add("value", f"[{self.mode}, call {k}] {name}: {wrong}")
-                    return
+                    return f
         for name, a, b in zip(p.outputs + grads, got[0], got[2]):
             if not same_bits(a, b):
                 self.add("bits", f"[{self.mode}] {name} differs when it is called again\n    {show(plain(a))}\n    {show(plain(b))}")
@@ -146,12 +177,13 @@ class Check:
                 self.add("gradient", f"[{self.mode}] {name}: {told}")
             elif told:
                 self.count("gradients of the steps, too, that differences deny")
+        return f
 
 
 def one_seed(seed, options):
     answer = {"done": seed, "found": [], "calls": {}, "kinds": {}, "counts": {}, "dropped": {}}
     try:
-        c = loops.draw_case(seed)
+        c = loops.draw_case(seed, fixed=bool(options.get("export")))
     except Unsure:
         answer["counts"]["loops that the evaluator cannot tell"] = 1
         return answer
@@ -251,7 +283,7 @@ def smaller(c, options, kinds, seconds):
 def full(seed, found, options, seconds):
     lines = [f"==== seed {seed}: {', '.join(sorted(set(k for k, _ in found)))}"] + [f"{k}: {t}" for k, t in found[:3]]
     try:
-        c = loops.draw_case(seed)
+        c = loops.draw_case(seed, fixed=bool(options.get("export")))
     except Exception:
         return "\n".join(lines)
     if seconds:
@@ -260,7 +292,7 @@ def full(seed, found, options, seconds):
         lines += [f"smaller: {k}: {t}" for k, t in again[:1]] if not isinstance(again, str) else [again]
     need = set(loops.WORD.findall(c.program.lines[0][1]))
     c.program.leaves = [x for x in c.program.leaves if x.name in need]
-    return "\n".join(lines + [c.program.text(), values_text(c.program)]) + f"\nloops.py --seed {seed}"
+    return "\n".join(lines + [c.program.text(), values_text(c.program)]) + f"\nloops.py {'--export ' if options.get('export') else ''}--seed {seed}"
 
 
 def main():
@@ -270,6 +302,7 @@ def main():
     a.add_argument("--jobs", type=int, default=os.cpu_count())
     a.add_argument("--mode", choices=MODES, help="this one alone")
     a.add_argument("--device", default="cpu", help="cuda: on this machine's GPU, or under scripts/fake_gpu.sh BUILD -- ...")
+    a.add_argument("--export", action="store_true", help="each loop as a C file, too")
     a.add_argument("--cache", help="folder of compiled kernels")
     a.add_argument("--small", type=float, default=20, help="seconds to make a finding smaller")
     a.add_argument("--most", type=int, default=20, help="findings printed in full")
@@ -281,7 +314,7 @@ def main():
         mc.flag("cache", args.cache or temporary)
         mc.flag("cache_size", "256M")
         mc.flag("device", args.device)
-        options = {"device": args.device, "mode": args.mode, "one": one_seed}
+        options = {"device": args.device, "mode": args.mode, "export": args.export, "one": one_seed}
 
         def report(answer):
             for mine, theirs in ((counts, "counts"), (dropped, "dropped")):

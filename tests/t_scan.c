@@ -1,5 +1,6 @@
 /* Loops: against the same loop unrolled as a graph, and against numbers known from elsewhere. */
 #include "check.h"
+#include "device/cpu/cpu.h"
 #include "graph/graph.h"
 #include "own_folder.h"
 
@@ -326,6 +327,48 @@ TEST(a_loop_ends_when_its_condition_holds)
               at(r[2], 0));
         drop(3, r);
     }
+}
+
+/* Rows by a number that steps change: 1, 0, 1, 0. */
+TEST(rows_that_steps_choose)
+{
+    static const char *const ways[] = { NULL, "loops", "fusion" };
+    static const struct { const char *row; double want[4]; } rows[] = {
+        { "sum(E[k])", { 12, 3, 12, 3 } },        { "E[k, k]", { 4, 0, 4, 0 } },
+        { "E[-1 - k, 2]", { 8, 11, 8, 11 } },     { "sum(E[k][1:][::-1])", { 9, 3, 9, 3 } },
+        { "E[k][k]", { 4, 0, 4, 0 } },            { "sum(E[:, k])", { 22, 18, 22, 18 } },
+        { "sum(E[1:, k][:k + 1])", { 11, 3, 11, 3 } },
+    };
+    for (size_t i = 0; i < NELEM(rows) * NELEM(ways); i++) {
+        char text[300];
+        mc_array *r[1] = { 0 };
+        snprintf(text, sizeof text,
+                 "input n int64\nE = reshape(cast(arange(12), 'float64'), [4, 3])\n"
+                 "y = scan(steps=n, k from 1i64: t = %s; k = (k * 3 + 1) %% 2; yield t)",
+                 rows[i / NELEM(ways)].row);
+        run_text(text, "y", 4, 1, r, ways[i % NELEM(ways)]);
+        REQUIRE(r[0] && mc_array_size(r[0]) == 4, "%s: no values", text);
+        for (int k = 0; k < 4; k++) {
+            CHECK(at(r[0], k) == rows[i / NELEM(ways)].want[k], "%s: step %d has %g", text, k, at(r[0], k));
+        }
+        drop(1, r);
+    }
+}
+
+TEST(loops_with_rows_are_compiled)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(
+        g, "input E float32[?, 3]; y = scan(steps=5, k from 1i64: t = E[k]; k = (k + 1) % 2; yield sum(t))");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "E", .outputs = "y" });
+    REQUIRE(f, "%s", mc_error(g));
+    int found = 0;
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        found += strcmp(mc_function_step(f, i).kind, "loop") == 0;
+    }
+    CHECK(found == 1 || !mc_cc_present(), "%d loops are compiled", found);
+    mc_function_free(f);
+    mc_graph_free(g);
 }
 
 TEST(no_steps)

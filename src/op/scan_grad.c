@@ -35,22 +35,37 @@ static mc_node *call(mc_graph *g, const char *op, mc_node *a, mc_node *b)
     return good(a) && good(b) ? mc_call_op(g, op, 2, (mc_node *[]){ a, b }, NULL) : g->error;
 }
 
-/* The values of the steps that the gradient goes back through, of those of all steps from the end. */
-static mc_node *truncated(const struct backward *w, mc_node *x)
+/* How many steps the gradient makes of n; n is an integer. */
+static mc_node *truncated(const struct backward *w, mc_node *n)
 {
     const struct mc_attr k = { .kind = ATTR_INT, .n = 1, .ints = (int64_t *)&w->l.truncate };
-    return w->l.truncate && good(x)
-               ? mc_expr(w->g, "x[:k]", (struct mc_bind[]){ { "x", x, NULL }, { "k", NULL, &k } }, 2)
-               : x;
+    return w->l.truncate && good(n)
+               ? mc_expr(w->g, "minimum(n, k)", (struct mc_bind[]){ { "n", n, NULL }, { "k", NULL, &k } }, 2)
+               : n;
 }
 
-/* x from its end; with `until` without the steps that were not made. */
+/* The number of steps that the loop may make, and that which it has made. */
+static mc_node *most_steps(const struct backward *w)
+{
+    return mc_cast_to(w->n->in[0], MC_INT64);
+}
+
+static mc_node *steps_made(const struct backward *w)
+{
+    return w->l.until ? mc_item(w->n, w->n->nout - 1) : most_steps(w);
+}
+
+/* x from its end, as far as the gradient goes back.  With `until` the steps that were made come first, and
+ * any others behind them, so that no size depends on data. */
 static mc_node *reversed(const struct backward *w, mc_node *x)
 {
-    struct mc_bind b[2] = { { "x", x, NULL },
-                            { "n", w->l.until ? mc_item(w->n, w->n->nout - 1) : NULL, NULL } };
-    b[0].node = w->l.until ? mc_expr(w->g, "x[:n]", b, 2) : x;
-    return truncated(w, mc_expr(w->g, "x[::-1]", b, 1));
+    struct mc_bind b[3] = { { "x", x, NULL },
+                            { "n", steps_made(w), NULL },
+                            { "m", truncated(w, most_steps(w)), NULL } };
+    return !good(x) || !good(b[1].node) || !good(b[2].node) ? w->g->error
+           : w->l.until    ? mc_expr(w->g, "x[maximum(n - 1 - arange(m), 0)]", b, 3)
+           : w->l.truncate ? mc_expr(w->g, "x[::-1][:m]", b, 3)
+                           : mc_expr(w->g, "x[::-1]", b, 1);
 }
 
 static bool add(struct backward *w, enum mc_loop_part part, mc_node *outer, mc_node *inner, mc_node *next)
@@ -306,11 +321,7 @@ static mc_node *before_steps(const struct backward *w, int i)
     const struct mc_loop l = mc_loop_of(w->n->attr);
     struct mc_bind b[2] = { { "h", w->n->in[1 + l.nsequence + i], NULL },
                             { "s", mc_item(w->n, mc_loop_kept_result(&l, i)), NULL } };
-    if (w->l.until) {
-        b[1].node = mc_expr(w->g, "s[:n]",
-                            (struct mc_bind[]){ b[1], { "n", mc_item(w->n, w->n->nout - 1), NULL } }, 2);
-    }
-    return truncated(w, mc_expr(w->g, "concatenate(h[None], s, axis=0)[:-1][::-1]", b, 2));
+    return reversed(w, mc_expr(w->g, "concatenate(h[None], s, axis=0)[:-1]", b, 2));
 }
 
 /* The inputs of the body, for a body that runs from the last step to the first. */
@@ -427,12 +438,26 @@ static bool make_body(struct backward *w, int *at, int *collected, mc_node **col
     return true;
 }
 
+/* Ends the loop that goes back after as many steps as were made: the number of its step is a state. */
+static mc_node *add_end(struct backward *w, mc_node *back)
+{
+    const struct mc_type number = mc_type_make(MC_INT64, 0, NULL);
+    mc_node *k = mc_node_blank(w->b, &number), *m = mc_node_blank(w->b, &number);
+    const struct mc_bind b[] = { { "k", k, NULL }, { "m", m, NULL } };
+    mc_node *next = good(k) && good(m) ? mc_expr(w->b, "k + 1", b, 2) : w->b->error;
+    const bool fine = add(w, LOOP_STATE, mc_node_int(w->g, 0), k, next) &&
+                      add(w, LOOP_CONSTANT, back, m, NULL);
+    return fine ? mc_expr(w->b, "k + 1 >= m", b, 2) : w->b->error;
+}
+
 /* The gradient of input wrt from that of the loop that goes back through `back` of the `steps` steps. */
 static mc_node *whole_gradient(const struct backward *w, int wrt, mc_node *d, mc_node *steps, mc_node *back)
 {
-    struct mc_bind b[] = {
-        { "d", d, NULL }, { "x", w->n->in[1 + wrt], NULL }, { "n", steps, NULL }, { "m", back, NULL }
-    };
+    struct mc_bind b[] = { { "d", d, NULL },
+                           { "x", w->n->in[1 + wrt], NULL },
+                           { "n", steps, NULL },
+                           { "m", back, NULL },
+                           { "i", NULL, NULL } };
     const bool whole = !w->l.truncate;
     if (wrt >= w->l.nsequence + w->l.nstate || (wrt >= w->l.nsequence && whole)) {
         return d;
@@ -440,9 +465,17 @@ static mc_node *whole_gradient(const struct backward *w, int wrt, mc_node *d, mc
     if (wrt >= w->l.nsequence) { /* an initial value that the gradient does not reach */
         return mc_expr(w->g, "where(n == m, d, zeros_like(d))", b, 4);
     }
-    return !whole       ? mc_expr(w->g, "set_subtensor(zeros_like(x)[n-m:n], d[::-1])", b, 4)
-           : w->l.until ? mc_expr(w->g, "set_subtensor(zeros_like(x)[:n], d[::-1])", b, 3)
-                        : mc_expr(w->g, "d[::-1]", b, 1);
+    if (!w->l.until) {
+        return whole ? mc_expr(w->g, "d[::-1]", b, 1)
+                     : mc_expr(w->g, "set_subtensor(zeros_like(x)[n-m:n], d[::-1])", b, 4);
+    }
+    b[4].node = mc_expr(w->g, "arange(size(x, 0))", b, 2);
+    return !good(b[4].node) ? b[4].node
+           : whole ? mc_expr(w->g, "d[where(i < n, n - 1 - i, size(x, 0) - 1)]", b, 5) /* zeros, if i >= n */
+                   : mc_expr(w->g,
+                             "concatenate(d, zeros_like(x[:1]), axis=0)"
+                             "[where((i < n) & (i >= n - m), n - 1 - i, size(d, 0))]",
+                             b, 5);
 }
 
 static mc_node *gradient(struct backward *w, int wrt)
@@ -453,15 +486,19 @@ static mc_node *gradient(struct backward *w, int wrt)
         return mc_node_fail(w->g, mc_last_status() < 0 ? mc_last_status() : MC_EMEMORY,
                             "the gradient of a loop: %s", mc_last_error());
     }
-    mc_node *steps = w->l.until ? mc_item(w->n, w->n->nout - 1) : mc_cast_to(w->n->in[0], MC_INT64),
-            *back = steps;
-    if (w->l.truncate) {
-        back = mc_node_int(w->g, w->l.truncate);
-        back = good(back) ? call(w->g, "minimum", steps, back) : back;
+    mc_node *steps = steps_made(w), *back = truncated(w, steps), *end = NULL;
+    end = w->l.until && good(back) ? add_end(w, back) : NULL;
+    if (!good(back) || (end && !good(end))) {
+        return w->g->error;
     }
-    struct mc_loop_spec s = { .from = w->b, .steps = back, .item = w->item.at, .nitem = (int)w->item.n, .collect = collect,
-                              .ncollect = ncollect };
-    mc_node *loop = good(back) ? mc_loop_make(w->g, &s) : back;
+    struct mc_loop_spec s = { .from = w->b,
+                              .steps = w->l.until ? truncated(w, most_steps(w)) : back,
+                              .item = w->item.at,
+                              .nitem = (int)w->item.n,
+                              .collect = collect,
+                              .ncollect = ncollect,
+                              .until = end };
+    mc_node *loop = good(s.steps) ? mc_loop_make(w->g, &s) : s.steps;
     if (!good(loop)) {
         return loop;
     }

@@ -1,6 +1,7 @@
 /* one_loop.c: a loop is made smaller.
  *
  *   results that nothing reads go, and with them states, sequences and constants that only they need
+ *   a row x[i], where steps change i, is gathered (loop_rows.c)
  *   what depends on no step moves before the loop
  *   a product of elements and a constant becomes one product of the whole sequence, before the loop
  *   a state that sums up products becomes one product of what the loop collects, after the loop; so does a
@@ -503,7 +504,8 @@ mc_status mc_loop_simplify(mc_graph *g, const mc_node *n, mc_node *const *in, co
     int of[MC_MOST_RESULTS];
     if (s == MC_OK) {
         memcpy(w.next, w.k.body->out, (size_t)w.k.body->nout * sizeof *w.next);
-        s = find_states(&w);
+        s = mc_loop_rows(&l, w.k.body, w.next);
+        s = s < 0 ? s : find_states(&w);
     }
     if (s == MC_OK && w.whole) {
         list = mc_graph_reach(body_results(&w, out, of), out, &count);

@@ -104,6 +104,9 @@ struct mc_user_rule {
 
 /* merge_loops.c.  Replaces out[] */
 mc_status mc_loops_merge(int n, mc_node **out);
+struct mc_loop;
+/* loop_rows.c: x[i] with an i that steps change becomes a gather.  Replaces result[], the body's results */
+mc_status mc_loop_rows(const struct mc_loop *l, const struct mc_body *b, mc_node **result);
 /* one_loop.c: which inputs of loop n it needs, if the results that are `live` are read */
 mc_status mc_loop_needs(const mc_node *n, const bool *live, bool *needed);
 /* Its results, where its inputs became in[]; not whole: only what nothing reads goes. */

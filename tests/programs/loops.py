@@ -361,12 +361,13 @@ def outer_leaf(d, x, name, lengths):
     return Leaf(name, x.dt, [lengths[0] if known else -1] + list(x.dims), arrays)
 
 
-def stop(d, loop, states):
+def stop(d, loop, states, fixed):
     """A condition that ends the loop, and a state that counts, now and then."""
     if not d.coin(0.3):
         return
     real = [v for v in d.pool if v.real and v.name not in d.leaf_names]
     word = d.any("until", "until", "halt")
+    word = "halt" if fixed else word
     count = [s for s in states if s.name == "tick"]
     if count and d.coin(0.6):
         loop.until = (word, f"{count[0].name} >= {d.any(1, 2, 3, 4, 9)}")
@@ -375,7 +376,8 @@ def stop(d, loop, states):
         loop.until = (word, f"{d.any('sum', 'mean')}(sqr({v.name})) {d.any('>', '<')} {d.any('0.1', '0.5', '1', '3', '20')}")
 
 
-def draw_case(seed):
+def draw_case(seed, fixed=False):
+    """fixed: its sizes depend neither on values of inputs nor on what it computes."""
     c = Case(seed)
     rng = random.Random(seed * 31 + 7)
     kinds = DTYPES[rng.choice(["float64"] * 4 + ["float32"] * 3 + ["three"] * 3 + ["all"])]
@@ -409,7 +411,7 @@ def draw_case(seed):
         outside.append(Leaf(f"h{s.name}", s.dt, h.dims, h.arrays))
         loop.states.append((s.name, rng.choice([f"h{s.name}"] * 4 + ([f"h{s.name} * 0.5", f"zeros_like(h{s.name})"] if s.real else []))))
     if not elements or rng.random() < 0.1:
-        if rng.random() < 0.6:
+        if rng.random() < 0.6 and not fixed:
             outside.append(Leaf("n", "int64", [], [np.array(n, np.int64) for n in lengths]))
             loop.steps = "n"
         elif lengths[0] == lengths[1] or not elements:
@@ -418,7 +420,7 @@ def draw_case(seed):
     fill(d, loop, [s for s in states if s.name != "tick"], rng.choice([1, 2, 3, 3, 4, 6]), 2)
     if any(s.name == "tick" for s in states):
         loop.body.append((["tick"], ["tick + 1"]))
-    stop(d, loop, states)
+    stop(d, loop, states, fixed)
     yields(d, loop, [s for s in states if s.name != "tick" or loop.until])
     c.made, c.dropped = d.made, d.dropped
     roles = {x.name for x in elements + states}

@@ -10,11 +10,12 @@
  *
  * A body qualifies if it consists of maps, copies, and float32 products of few rows by constants of the
  * loop. Its addresses are noted for each step of the loop, and must move evenly, or between two buffers.
- * The kernel is compiled at the loop's first run; without NVRTC, which a bundle does not need, no body
- * qualifies.
+ * The kernel is compiled at the loop's first run, or found in a bundle.  Where there is no NVRTC, only
+ * bodies qualify whose kernel a bundle has.
  *
  * Invariant: nothing has been launched when a loop turns out not to qualify. */
 #include "exec/cuda/resident_args.h"
+#include "device/image.h"
 #include "exec/cuda/copy_step.h"
 #include "exec/cuda/grid.h"
 #include "exec/heavy/heavy.h"
@@ -296,6 +297,18 @@ static bool add_step(struct mc_cuda_resident *r, const struct mc_function *f, co
                : add_copies(r, sp->exec);
 }
 
+static mc_status compile(struct mc_cuda_resident *r, const struct mc_function *f);
+
+/* Can the kernel be compiled, or has a bundle it? */
+static bool may_compile(struct mc_cuda_resident *r, const struct mc_function *f)
+{
+    const bool have = mc_nv_need(NV_NVRTC) == MC_OK || (mc_images_published() && compile(r, f) == MC_OK);
+    if (!have) {
+        mc_clear_error();
+    }
+    return have;
+}
+
 static void look(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_shape_plan *p,
                  const struct mc_body_steps *s)
 {
@@ -312,7 +325,7 @@ static void look(struct mc_cuda_resident *r, const struct mc_function *f, const 
     }
     r->nargs = sizeof r->head + (size_t)r->nmove * sizeof *r->move + r->maps;
     r->fits = r->fits && r->products && r->nargs <= ARGS && r->grid.shared + r->maps + ASIDE <= d->shared &&
-              mc_nv_need(NV_NVRTC) == MC_OK;
+              may_compile(r, f);
     if (r->fits) {
         r->args = mc_calloc(1, r->nargs, "loop");
         r->arrived = mc_cuda_array(mc_cuda_of(f->code), MC_INT64, 1, (int64_t[]){ 1 });
@@ -649,7 +662,9 @@ static mc_status compile(struct mc_cuda_resident *r, const struct mc_function *f
     print(&out, r, f);
     LOG(LOG_KERNEL, "%s", out.bad ? "" : out.s);
     const struct mc_cuda_text text = { "the kernel of a loop", out.bad ? "" : out.s, NULL };
+    mc_code_list *before = mc_cuda_note(&mc_cuda_fn_code(f)->code); /* bundles that are saved have it */
     r->kernel = out.bad ? NULL : mc_cuda_kernel(&text, "", "resident");
+    mc_cuda_note(before);
     const mc_status s = r->kernel ? MC_OK : out.bad ? MC_EMEMORY : mc_last_status();
     mc_str_free(&out);
     return s;

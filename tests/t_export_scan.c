@@ -92,8 +92,8 @@ static const struct {
       .second = { 4.3001169771261516, 4.9510180129137948, 5.7021938765204494, 8.0383119428728893 } },
 };
 
-typedef int ending(void *model, void *memory, const double *xs, const double *h0, const double *W, double limit, double *cost,
-                   double *gxs, double *gh0, double *gW, double *second);
+typedef int ending(void *model, void *memory, const double *xs, const double *h0, const double *W,
+                   double limit, double *cost, double *gxs, double *gh0, double *gW, double *second);
 
 static void near(const double *got, const double *want, int n, const char *what, double limit)
 {

@@ -1,4 +1,4 @@
-/* loop_rows.c: x[i] in a loop's body, where steps change i, becomes x[[i]][0].  The part of x that a subtensor
+/* loop_rows.c: x[i] in a loop's body, where steps change i, becomes x[[i]][0].  Which part of x a subtensor
  * is depends on i, so a plan has to know i, and no step of the loop makes a plan.  A gather reads i while it
  * runs.
  *

@@ -71,6 +71,66 @@ static mc_node *argmax_through(const struct mc_match *m)
     return grows ? mc_apply(m->g, m->root->op, 1, f->in, m->root->attr) : NULL;
 }
 
+/* ---- elementwise ops on the rows of a product ---- */
+
+/* Is n a matrix product, or a few elementwise ops on one? */
+static bool is_product(const mc_node *n)
+{
+    for (int depth = 0; depth < 4 && mc_is_elementwise(n); depth++) {
+        n = n->in[0];
+    }
+    return n->op->flags & OP_MATMUL;
+}
+
+/* The matrix whose rows reshape n only divides among several axes; NULL: n is something else */
+static mc_node *divided_rows(mc_node *n)
+{
+    mc_node *x = n->op->form == FORM_RESHAPE ? n->in[0] : NULL;
+    const int rank = n->type.rank;
+    if (!x || rank < 3 || x->type.rank != 2 || n->type.dims[rank - 1] == 1 || !is_product(x)) {
+        return NULL;
+    }
+    mc_node *width = mc_shape_entry_node(n->in[1], rank - 1);
+    return width && mc_size_is(width, x, 1) ? x : NULL;
+}
+
+/* x as one row of such a matrix, if it varies along the last axis at most; else NULL */
+static mc_node *as_row(mc_node *x, int rank)
+{
+    for (int i = 0; i < x->type.rank - 1; i++) {
+        if (x->type.dims[i] != 1) {
+            return NULL;
+        }
+    }
+    return x->type.rank == 0      ? x
+           : x->type.rank == rank ? mc_shuffle(x, 2, (int64_t[]){ -1, rank - 1 })
+                                  : NULL;
+}
+
+/* An elementwise op on a product whose rows were divided comes before that reshape, as an epilogue. */
+static mc_node *before_reshape(const struct mc_match *m)
+{
+    mc_node *n = m->root, *in[4], *divided = NULL;
+    if (!mc_is_elementwise(n) || n->nin > (int)NELEM(in)) {
+        return NULL;
+    }
+    for (int i = 0; i < n->nin; i++) {
+        mc_node *x = divided_rows(n->in[i]);
+        if (x && divided && divided->in[1] != n->in[i]->in[1]) {
+            return NULL;
+        }
+        divided = x ? n->in[i] : divided;
+        in[i] = x ? x : as_row(n->in[i], n->type.rank);
+        if (!in[i]) {
+            return NULL;
+        }
+    }
+    mc_node *y = divided ? mc_apply(m->g, n->op, n->nin, in, n->attr) : NULL;
+    return !y || mc_is_error(y)
+               ? y
+               : mc_node_make(m->g, divided->op, 2, (mc_node *[]){ y, divided->in[1] }, divided->attr);
+}
+
 static const struct mc_rule rows[] = {
     { "x ** 0.5",            "sqrt(x)",           FINITE },     /* they differ at -0 and -inf */
     { "x ** -0.5",           "1 / sqrt(x)",       FINITE },
@@ -86,5 +146,8 @@ static const struct mc_rule rows[] = {
     { "1 / exp(x)",          "exp(-x)",           ROUND,  .once = true },
     { .op = "argmax", .make = argmax_through, .promise = FINITE, .name = "argmax through",
       .sample = "argmax(exp(x), axis=1); argmax(softmax(x), axis=1); argmax(tanh(x))" },
+    { .op = "*", .make = before_reshape, .promise = EXACT, .name = "before reshape",
+      .sample = "reshape(dot(x, transpose(y)), [2, 2, size(y, 0)]) + y[:, 0]; tanh(reshape(dot(x, transpose(y)), [2, 2, size(y, 0)])); "
+                "tanh(reshape(dot(x, transpose(y)), [2, 2, size(y, 0)]) * 2 + y[:, 0])" },
 };
 const struct mc_rule_table mc_rules_special = { rows, (int)NELEM(rows) };

@@ -93,6 +93,60 @@ TEST(gemm_streams_large_results)
     }
 }
 
+/* A has two columns that are not zero, the first and the last: C is known without the reference, and so large and
+ * with so many sums that it takes several blocks, deep ranges and ranges of each. */
+static void many_ranges(mc_dtype d, struct shape s)
+{
+    const int64_t size = mc_dtypes[d].size;
+    char *a = mc_calloc((size_t)(s.m * s.k), (size_t)size, "test"),
+         *b = mc_calloc((size_t)(s.k * s.n), (size_t)size, "test"),
+         *c = mc_calloc((size_t)(s.m * s.n), (size_t)size, "test");
+    const struct mc_gemm_problem p = { .base = { .family = &mc_gemm_family,
+                                                 .options = mc_plan_options_of(NULL) },
+                                       .dtype = d,
+                                       .batch = 1,
+                                       .m = s.m,
+                                       .n = s.n,
+                                       .k = s.k,
+                                       .alpha = 1,
+                                       .as = { 0, s.k, 1 },
+                                       .bs = { 0, s.n, 1 },
+                                       .cs = { 0, s.n, 1 } };
+    for (int64_t i = 0; i < s.m; i++) {
+        mc_store_f64(d, a + i * s.k * size, (double)(i % 7));
+        mc_store_f64(d, a + (i * s.k + s.k - 1) * size, (double)(i % 3));
+    }
+    for (int64_t i = 0; i < s.k * s.n; i++) {
+        mc_store_f64(d, b + i * size, (double)(i % 11));
+    }
+    struct mc_plan *plan = mc_plan_with(&p.base, &mc_gemm_packed);
+    void *work = plan ? mc_alloc_pages(plan->workspace, "test") : NULL,
+         *operand[MC_PLAN_OPERANDS] = { a, b, c };
+    int64_t wrong = 0;
+    CHECK(plan && work && plan->run(plan, operand, work, 0) == MC_OK, "m%d", (int)s.m);
+    for (int64_t i = 0; i < s.m; i++) {
+        for (int64_t j = 0; j < s.n; j++) {
+            const double want = (double)(i % 7 * (j % 11) + i % 3 * (((s.k - 1) * s.n + j) % 11)),
+                         have = mc_load_f64(d, c + (i * s.n + j) * size);
+            wrong += have < want || have > want;
+        }
+    }
+    CHECK(wrong == 0, "m%d n%d k%d: %d elements", (int)s.m, (int)s.n, (int)s.k, (int)wrong);
+    mc_plan_free(plan);
+    mc_free_pages(work);
+    mc_free(a);
+    mc_free(b);
+    mc_free(c);
+}
+
+TEST(gemm_of_many_ranges)
+{
+    many_ranges(MC_FLOAT32, (struct shape){ 2890, 2912, 1100 }); /* beyond the caches */
+    many_ranges(MC_FLOAT32, (struct shape){ 2100, 50, 9000 });
+    many_ranges(MC_FLOAT16, (struct shape){ 2100, 50, 9000 });
+    many_ranges(MC_FLOAT64, (struct shape){ 50, 2100, 5000 });
+}
+
 /* Small integers have exact sums: every solver must find them to the bit. */
 TEST(gemm_integers_are_exact)
 {

@@ -18,9 +18,15 @@ struct mc_gemm_tile {
     /* store C past the caches where it is aligned; the caller calls drain at the end */
     bool stream;
     const void *c0;             /* (m, n), column stride 1; not read when beta is 0 */
+    /* Memory that is prefetched to the L2 cache meanwhile, ahead_step bytes for each k.  NULL: none.  Not where
+     * both operands are in place. */
+    const char *ahead;
+    int64_t ahead_step;
     void *c;                    /* (m, n), column stride 1 */
     int64_t c0_row, c_row;
 };
+
+enum mc_gemm_packs { GEMM_PACKS_BOTH, GEMM_PACKS_B, GEMM_PACKS_NONE };
 
 /* Skinny products multiply a large matrix x (p, k), read once in place, by a small one s (q, k), which is
  * packed in the order in which the kernel reads it:
@@ -56,7 +62,8 @@ struct mc_gemm_kernel {
     double flops;
     int dot_q, outer_q;         /* most columns of s in one call */
     int outer_p[GEMM_MAX_Q + 1];
-    mc_gemm_tile_kernel *packed[4], *direct[4];     /* by ceil(n / lanes) */
+    /* by ceil(n / lanes): both operands packed, A in place with column stride 1, both in place */
+    mc_gemm_tile_kernel *packed[4], *rows[4], *direct[4];
     mc_gemm_dot_kernel *dot[GEMM_MAX_Q + 1];        /* by q */
     mc_gemm_outer_kernel *outer[GEMM_MAX_Q + 1];
     mc_gemm_pack_kernel *pack;

@@ -25,10 +25,59 @@
 
 /* ---- tiles ---- */
 
-FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const bool packed)
+/* acc += a * b over all k.  a_packed, b_packed: in panels, which are padded to full rows and columns; else the
+ * operand ends at the edge of the matrix.  masked: b ends within the last vector. */
+FUSED void NAME(sums)(const struct mc_gemm_tile *t, V acc[MR][NVMAX], const int nv, const bool a_packed,
+                      const bool b_packed, const bool masked)
 {
-    const T *a = t->a, *b = t->b;
-    const int64_t b_row = t->b_row;
+    const T *a = t->a, *b = t->b, *row[MR];
+    const char *ahead = t->ahead ? t->ahead : t->b;
+    const int64_t ahead_step = t->ahead_step, b_row = b_packed ? nv * L : t->b_row,
+                  a_col = a_packed ? MR : b_packed ? 1 : t->a_col;
+    const MASK mask = MASK_OF(t->n - (nv - 1) * L);
+    UNROLL(8)
+    for (int r = 0; r < MR; r++) {
+        row[r] = a_packed ? a + r : a + (r < t->m ? r : t->m - 1) * t->a_row;
+    }
+    int64_t at = 0; /* of row */
+    for (int64_t k = t->k; k > 0; k--) {
+        V bv[NVMAX];
+        if (b_packed) {
+            __builtin_prefetch(ahead, 0, 2);
+            ahead += ahead_step;
+        }
+        UNROLL(3)
+        for (int v = 0; v < nv; v++) {
+            bv[v] = v == nv - 1 && masked ? LOADM(b + v * L, mask) : LOAD(b + v * L);
+        }
+        UNROLL(8)
+        for (int r = 0; r < MR; r++) {
+            const V av = SET1(a_packed ? a[at + r] : row[r][at]);
+            UNROLL(3)
+            for (int v = 0; v < nv; v++) {
+                acc[r][v] = FMA(av, bv[v], acc[r][v]);
+            }
+        }
+        at += a_col;
+        b += b_row;
+    }
+}
+
+/* Starts loading the tile at `first`. */
+FUSED void NAME(fetch)(const struct mc_gemm_tile *t, const void *first, int64_t stride, const int nv)
+{
+    for (int r = 0; r < t->m; r++) {
+        const T *row = (const T *)first + r * stride;
+        UNROLL(3)
+        for (int v = 0; v < nv; v++) {
+            __builtin_prefetch(row + v * L, 1);
+        }
+        __builtin_prefetch(row + t->n - 1, 1);
+    }
+}
+
+FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_gemm_packs packs)
+{
     const int64_t last = t->n - (nv - 1) * L;
     const MASK mask = MASK_OF(last);
     const bool masked = last != L;
@@ -42,63 +91,29 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const bool pac
         }
     }
     const bool stream = t->stream && ((uintptr_t)t->c | (uintptr_t)t->c_row * sizeof(T)) % 64 == 0;
-    /* The rows of C are needed at the end: start loading them now, unless the sums are too short. */
-    for (int r = 0; r < t->m && t->k >= 64 && !stream; r++) {
-        const T *row = (const T *)t->c + r * t->c_row;
-        UNROLL(3)
-        for (int v = 0; v < nv; v++) {
-            __builtin_prefetch(row + v * L, 1);
-        }
-        __builtin_prefetch(row + t->n - 1, 1);
+    /* C and C0 are needed at the end: start loading them now, unless the sums are too short. */
+    if (t->k >= 64 && !stream) {
+        NAME(fetch)(t, t->c, t->c_row, nv);
     }
-    /* Packed panels are padded to full rows and columns.  Unpacked operands end at the edge of the matrix. */
-    if (packed) {
-        for (int64_t k = t->k; k > 0; k--) {
-            V bv[NVMAX];
-            UNROLL(3)
-            for (int v = 0; v < nv; v++) {
-                bv[v] = LOAD(b + v * L);
-            }
-            UNROLL(8)
-            for (int r = 0; r < MR; r++) {
-                const V av = SET1(a[r]);
-                UNROLL(3)
-                for (int v = 0; v < nv; v++) {
-                    acc[r][v] = FMA(av, bv[v], acc[r][v]);
-                }
-            }
-            a += MR;
-            b += b_row;
-        }
+    if (t->k >= 64 && t->beta != 0 && t->c0 != t->c) {
+        NAME(fetch)(t, t->c0, t->c0_row, nv);
+    }
+    if (packs == GEMM_PACKS_BOTH) {
+        NAME(sums)(t, acc, nv, true, true, false);
+    } else if (packs == GEMM_PACKS_B) {
+        NAME(sums)(t, acc, nv, false, true, false);
+    } else if (masked) {
+        NAME(sums)(t, acc, nv, false, false, true);
     } else {
-        const T *row[MR];
-        UNROLL(8)
-        for (int r = 0; r < MR; r++) {
-            row[r] = a + (r < t->m ? r : t->m - 1) * t->a_row;
-        }
-        for (int64_t k = 0; k < t->k; k++) {
-            V bv[NVMAX];
-            UNROLL(3)
-            for (int v = 0; v < nv; v++) {
-                bv[v] = v == nv - 1 && masked ? LOADM(b + v * L, mask) : LOAD(b + v * L);
-            }
-            UNROLL(8)
-            for (int r = 0; r < MR; r++) {
-                const V av = SET1(row[r][k * t->a_col]);
-                UNROLL(3)
-                for (int v = 0; v < nv; v++) {
-                    acc[r][v] = FMA(av, bv[v], acc[r][v]);
-                }
-            }
-            b += b_row;
-        }
+        NAME(sums)(t, acc, nv, false, false, false);
     }
 
     /* Each decision is one for all rows, which keeps this code short. */
     const V alpha = SET1((T)t->alpha), beta = SET1((T)t->beta);
+    const bool scaled = t->alpha < 1 || t->alpha > 1;
     const int64_t m = t->m;
     UNROLL(8)
-    for (int r = 0; r < MR; r++) {
+    for (int r = 0; r < MR && scaled; r++) {
         UNROLL(3)
         for (int v = 0; v < nv; v++) {
             acc[r][v] = MUL(alpha, acc[r][v]);
@@ -147,20 +162,21 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const bool pac
     }
 }
 
-/* Both kinds of tile are one function: they end alike, and that end is most of its code. */
-#define TILES(nv)                                                                                  \
-    static TARGET __attribute__((noinline)) void NAME(tile##nv)(const struct mc_gemm_tile *t, bool packed) \
+/* All kinds of tile are one function: they end alike, and that end is most of its code. */
+#define TILE(nv, kind, packs)                                                                      \
+    static TARGET void NAME(kind##nv)(const struct mc_gemm_tile *t)                                \
     {                                                                                              \
-        NAME(tile)(t, nv, packed);                                                                 \
-    }                                                                                              \
-    static TARGET void NAME(packed##nv)(const struct mc_gemm_tile *t)                              \
-    {                                                                                              \
-        NAME(tile##nv)(t, true);                                                                   \
-    }                                                                                              \
-    static TARGET void NAME(direct##nv)(const struct mc_gemm_tile *t)                              \
-    {                                                                                              \
-        NAME(tile##nv)(t, false);                                                                  \
+        NAME(tile##nv)(t, packs);                                                                  \
     }
+#define TILES(nv)                                                                                  \
+    static TARGET __attribute__((noinline)) void NAME(tile##nv)(const struct mc_gemm_tile *t,      \
+                                                               enum mc_gemm_packs packs)          \
+    {                                                                                              \
+        NAME(tile)(t, nv, packs);                                                                  \
+    }                                                                                              \
+    TILE(nv, packed, GEMM_PACKS_BOTH)                                                              \
+    TILE(nv, rows, GEMM_PACKS_B)                                                                   \
+    TILE(nv, direct, GEMM_PACKS_NONE)
 TILES(1)
 TILES(2)
 TILES(3)
@@ -175,7 +191,12 @@ static TARGET void NAME(pack)(void *dst_, const void *src_, int64_t w_stride, in
     T *dst = dst_;
     const T *src = src_;
     int64_t w = 0; /* number of columns of dst that are filled */
-    if (w_stride == 1) {
+    if (w_stride == 1 && nw == MR && width == MR) {
+        for (int64_t p = 0; p < nk; p++) {
+            memcpy(dst + p * MR, src + p * k_stride, MR * sizeof(T));
+        }
+        w = MR;
+    } else if (w_stride == 1) {
         const int64_t whole = nw / L * L; /* row by row: each row is contiguous in src */
         for (int64_t p = 0; p < nk; p++) {
             for (w = 0; w < whole; w += L) {
@@ -223,6 +244,7 @@ static const struct mc_gemm_kernel NAME(kernel) = {
     .outer_q = OUTER_Q,
     .outer_p = { [1] = GEMM_ROW, EACH_OUTER(ROW_OUTER_P) },
     .packed  = { NULL, NAME(packed1), NAME(packed2), NAME(packed3) },
+    .rows    = { NULL, NAME(rows1), NAME(rows2), NAME(rows3) },
     .direct  = { NULL, NAME(direct1), NAME(direct2), NAME(direct3) },
     .dot     = { EACH_DOT(ROW_DOT) },
     .outer   = { [1] = NAME(outer1), EACH_OUTER(ROW_OUTER) },
@@ -250,6 +272,7 @@ static const struct mc_gemm_kernel NAME(kernel) = {
 #undef TK
 #undef TURN
 #undef FLOPS
+#undef TILE
 #undef TILES
 #undef DOT
 #undef OUTER

@@ -1,14 +1,15 @@
 /* packed.c: the general matrix product.  Both operands are copied, block by block, into panels that
  * the kernel reads in order:
  *
- *     for each block of C, (up to BLOCK, up to BLOCK)
- *         for each range of k, (up to kc)
- *             all threads: copy A's (rows, kc) into panels [kc][mr] and B's (kc, cols) into panels [kc][nr]
- *             all threads: tasks of (mb, nb) of the block, in tiles of (mr, nr)
+ *     for each block of columns of C (up to BLOCK), for each deep range of k (several times kc)
+ *         for each block of rows of C (up to BLOCK)
+ *             all threads: copy A's block into panels [kc][mr], and B's into panels [kc][nr] the first time
+ *             all threads: tasks of (mb, nb) of the block of C
  *
- * One row panel of A (mr, kc) stays in the L1 cache while the B of a task (kc, nb) is read from L2.  If k
- * of A has stride 1, A is read in place, as mr contiguous streams.  Halves are copied as float32, summed
- * in a float32 block and rounded once at the end.
+ * A task goes through its ranges of kc, its panels of B and its panels of A.  The A of a task (mb, kc), a
+ * panel of B (kc, nr) and the C of a task stay in the L2 cache.  While a panel of B is in use, the kernel
+ * prefetches the next one.  If k of A has stride 1, A is read in place, as mr contiguous streams.  Halves are
+ * copied as float32, summed in a float32 block and rounded once at the end.
  *
  * Invariant: kc depends on the shape, the element size and the caches, not on the number of threads. */
 #include "heavy/gemm/solver.h"
@@ -16,32 +17,37 @@
 
 enum {
     BLOCK = 2048,  /* most rows and columns of a block of C */
-    PACK_K = 128,  /* rows of a panel of B that one task copies */
+    PACK_K = 128,  /* rows of a panel of B that one task copies if its columns are adjacent in memory */
     PACK_A = 48,   /* rows of A, a multiple of every mr */
+    TURN_K = 16,   /* columns of these that are copied at a time if the rows are adjacent in memory */
     HALF_K = 256,  /* rows that are converted to float32 at a time */
     LINE = 64
 };
+static const int64_t panels_most = (int64_t)16 << 20; /* bytes of the panels of one operand */
 
 struct packed {
     struct mc_plan base;
     const struct mc_gemm_kernel *kernel;
     bool half;
     bool in_place;              /* A is not packed: its k has stride 1 */
-    bool stream;                /* C is larger than the caches, and written once */
+    /* C is larger than the caches: a task sums its ranges in a buffer; the last is stored past the caches */
+    bool stream;
     int64_t size;               /* bytes of an element in the panels */
-    int64_t kc, rows, cols;     /* a range of k; rows and columns of a block of C */
+    int64_t kc, deep;           /* a range of k; how much of k is packed at a time, a multiple of kc */
+    int64_t rows, cols;         /* of a block of C */
     int64_t mb, nb;             /* of a task, multiples of mr and nr */
     int slots;
     bool by_matrix;             /* each matrix of the batch is one thread's task, instead of all threads' */
-    size_t a_bytes, b_bytes, acc_bytes, set_bytes; /* one set of buffers: panels of A, of B, sums of halves */
+    /* panels of A, of B for one range; sums of a block of halves, or of one task for each thread; all these */
+    size_t a_bytes, b_bytes, acc_bytes, set_bytes;
 };
 
-/* One block of C and one range of k. */
+/* One block of C and one deep range of k. */
 struct step {
     const struct packed *d;
     const struct mc_gemm_run *r;
     int64_t batch, i, j, k, m, n, kn; /* its first element and its sizes */
-    bool first, last;                 /* it is the first, the last range of k */
+    bool last;                        /* it is the last part of k */
     char *a, *b, *acc;
     bool b_ready;                     /* B was packed before */
     int threads;
@@ -97,24 +103,47 @@ static int64_t b_width(const struct packed *d, int64_t n)
     return n >= d->kernel->nr ? d->kernel->nr : gemm_ceil(n, d->kernel->lanes) * d->kernel->lanes;
 }
 
-static void pack_a(const struct step *s, int64_t i)
+/* The size of the range of kc that begins at k. */
+static int64_t range_size(const struct step *s, int64_t k)
 {
-    const int64_t mr = s->d->kernel->mr, *as = s->r->p->as;
-    pack(s, &(struct patch){ .dst = s->a + i * s->kn * s->d->size,
-                             .src = gemm_a(s->r, s->batch, s->i + i, s->k),
-                             .w_stride = as[1],
-                             .k_stride = as[2],
-                             .nw = MC_MIN(s->m - i, mr),
-                             .nk = s->kn,
-                             .width = mr });
+    return MC_MIN(s->kn - k, s->d->kc);
 }
 
-/* Packs rows [k0, k0+nk) of the panel that begins at column j. */
-static void pack_b(const struct step *s, int64_t j, int64_t k0, int64_t nk)
+static char *panel_a(const struct step *s, int64_t i, int64_t k)
+{
+    return s->a + k / s->d->kc * (int64_t)s->d->a_bytes + i * range_size(s, k) * s->d->size;
+}
+
+static char *panel_b(const struct step *s, int64_t j, int64_t k)
+{
+    return s->b + k / s->d->kc * (int64_t)s->d->b_bytes + j * range_size(s, k) * s->d->size;
+}
+
+/* Packs rows [i0, stop) of the range of k that begins at k0, nk columns at a time. */
+static void pack_a(const struct step *s, int64_t i0, int64_t stop, int64_t k0)
+{
+    const int64_t mr = s->d->kernel->mr, *as = s->r->p->as, size = s->d->size, kn = range_size(s, k0);
+    /* each cache line of adjacent rows serves several panels */
+    const int64_t nk = as[1] == 1 && as[2] != 1 && !s->d->half ? TURN_K : kn;
+    for (int64_t k = 0; k < kn; k += nk) {
+        for (int64_t i = i0; i < stop; i += mr) {
+            pack(s, &(struct patch){ .dst = panel_a(s, i, k0) + k * mr * size,
+                                     .src = gemm_a(s->r, s->batch, s->i + i, s->k + k0 + k),
+                                     .w_stride = as[1],
+                                     .k_stride = as[2],
+                                     .nw = MC_MIN(stop - i, mr),
+                                     .nk = MC_MIN(kn - k, nk),
+                                     .width = mr });
+        }
+    }
+}
+
+/* Packs rows [k, k+nk) of a panel of the range that begins at k0; the panel begins at column j. */
+static void pack_b(const struct step *s, int64_t j, int64_t k0, int64_t k, int64_t nk)
 {
     const int64_t nr = s->d->kernel->nr, width = b_width(s->d, s->n - j), *bs = s->r->p->bs;
-    pack(s, &(struct patch){ .dst = s->b + (j * s->kn + k0 * width) * s->d->size,
-                             .src = gemm_b(s->r, s->batch, s->k + k0, s->j + j),
+    pack(s, &(struct patch){ .dst = panel_b(s, j, k0) + k * width * s->d->size,
+                             .src = gemm_b(s->r, s->batch, s->k + k0 + k, s->j + j),
                              .w_stride = bs[2],
                              .k_stride = bs[1],
                              .nw = MC_MIN(s->n - j, nr),
@@ -122,22 +151,39 @@ static void pack_b(const struct step *s, int64_t j, int64_t k0, int64_t nk)
                              .width = width });
 }
 
-/* The first tasks copy PACK_K rows of a panel of B each, the others a group of panels of A. */
+static int64_t ranges_of(const struct step *s)
+{
+    return gemm_ceil(s->kn, s->d->kc);
+}
+
+/* Rows of a panel of B that one task copies; where k has stride 1, the longer the better. */
+static int64_t b_part(const struct step *s)
+{
+    return s->r->p->bs[1] == 1 ? s->d->kc : PACK_K;
+}
+
+static int64_t b_tasks(const struct step *s)
+{
+    return s->b_ready ? 0 : gemm_ceil(s->n, s->d->kernel->nr) * ranges_of(s) * gemm_ceil(s->d->kc, b_part(s));
+}
+
+/* The first tasks copy a part of a panel of B each, the others PACK_A rows of a range of A. */
 static void pack_task(void *arg, int64_t task, int slot)
 {
     const struct step *s = arg;
-    const int64_t nr = s->d->kernel->nr, high = gemm_ceil(s->kn, PACK_K),
-                  b_tasks = s->b_ready ? 0 : gemm_ceil(s->n, nr) * high;
+    const int64_t before = b_tasks(s), part = b_part(s), high = gemm_ceil(s->d->kc, part),
+                  ranges = ranges_of(s);
     (void)slot;
-    if (task < b_tasks) {
-        const int64_t k0 = task % high * PACK_K;
-        pack_b(s, task / high * nr, k0, MC_MIN(s->kn - k0, (int64_t)PACK_K));
+    if (task < before) {
+        const int64_t k = task % high * part, k0 = task / high % ranges * s->d->kc,
+                      left = range_size(s, k0) - k;
+        if (left > 0) {
+            pack_b(s, task / high / ranges * s->d->kernel->nr, k0, k, MC_MIN(left, part));
+        }
         return;
     }
-    const int64_t i0 = (task - b_tasks) * PACK_A, stop = MC_MIN(i0 + PACK_A, s->m);
-    for (int64_t i = i0; i < stop; i += s->d->kernel->mr) {
-        pack_a(s, i);
-    }
+    const int64_t i0 = (task - before) / ranges * PACK_A;
+    pack_a(s, i0, MC_MIN(i0 + PACK_A, s->m), (task - before) % ranges * s->d->kc);
 }
 
 /* ---- tiles ---- */
@@ -167,51 +213,94 @@ static void round_halves(const struct step *s, int64_t i0, int64_t j0, int64_t m
     }
 }
 
-static void tile(const struct step *s, int64_t i, int64_t j, int64_t m, int64_t n)
+static int64_t sums_bytes(const struct packed *d)
+{
+    return gemm_ceil(d->mb * d->nb * d->size, LINE) * LINE;
+}
+
+/* What the tiles of one panel of B have in common, and the panel that is needed next. */
+struct column {
+    int64_t j, n, k, kn;
+    char *sums;                 /* (mb, nb), of its columns; NULL: C */
+    const char *ahead;          /* NULL: none */
+    int64_t ahead_step;         /* bytes of it for each row of the panel in each tile */
+};
+
+static void tile(const struct step *s, const struct column *p, int64_t i, int64_t m, int64_t at)
 {
     const struct packed *d = s->d;
     _Alignas(64) char spare[GEMM_MAX_MR * GEMM_MAX_NR * sizeof(double)];
     struct mc_gemm_tile t = {
-        .k = s->kn, .m = m, .n = n, .b = s->b + j * s->kn * d->size, .b_row = b_width(d, s->n - j),
-        .alpha = s->r->p->alpha, .stream = d->stream,
+        .k = p->kn, .m = m, .n = p->n, .b = panel_b(s, p->j, p->k), .b_row = b_width(d, s->n - p->j),
+        .alpha = s->r->p->alpha,
     };
-    mc_gemm_tile_kernel *const *kernel = d->in_place ? d->kernel->direct : d->kernel->packed;
+    mc_gemm_tile_kernel *const *kernel = d->in_place ? d->kernel->rows : d->kernel->packed;
+    if (p->ahead) {
+        t.ahead = p->ahead + at * p->kn * p->ahead_step;
+        t.ahead_step = p->ahead_step;
+    }
     if (d->in_place) {
-        t.a = gemm_a(s->r, s->batch, s->i + i, s->k);
+        t.a = gemm_a(s->r, s->batch, s->i + i, s->k + p->k);
         t.a_row = s->r->p->as[1];
         t.a_col = s->r->p->as[2];
     } else {
-        t.a = s->a + i * s->kn * d->size;
+        t.a = panel_a(s, i, p->k);
         t.a_row = 1;
         t.a_col = d->kernel->mr;
     }
-    if (d->half) {
-        t.c = s->acc + (i * s->n + j) * d->size;
-        t.c_row = s->n;
-    } else {
-        t.c = gemm_c(s->r, s->batch, s->i + i, s->j + j);
-        t.c_row = s->r->p->cs[1];
-    }
-    if (!s->first) {
+    char *sums = d->half   ? s->acc + (i * s->n + p->j) * d->size
+                 : p->sums ? p->sums + at * d->kernel->mr * d->nb * d->size
+                           : NULL;
+    const int64_t sums_row = d->half ? s->n : d->nb;
+    const bool ends = !d->half && p->k + p->kn == s->kn;
+    t.c = sums && !ends ? sums : gemm_c(s->r, s->batch, s->i + i, s->j + p->j);
+    t.c_row = sums && !ends ? sums_row : s->r->p->cs[1];
+    t.stream = d->stream && ends;
+    if (s->k + p->k > 0) {
         t.beta = 1;
-        t.c0 = t.c;
-        t.c0_row = t.c_row;
+        const bool summed = sums && (d->half || p->k > 0);
+        t.c0 = summed ? sums : gemm_c(s->r, s->batch, s->i + i, s->j + p->j);
+        t.c0_row = summed ? sums_row : s->r->p->cs[1];
     } else if (!d->half) {
-        mc_gemm_tile_c0(s->r, s->batch, s->i + i, s->j + j, &t, spare);
+        mc_gemm_tile_c0(s->r, s->batch, s->i + i, s->j + p->j, &t, spare);
     }
-    kernel[gemm_ceil(n, d->kernel->lanes)](&t);
+    kernel[gemm_ceil(p->n, d->kernel->lanes)](&t);
+}
+
+/* The panel that comes after that of p: the next one of the task, else the first one of its next range, else
+ * the one beside it, with which the next task begins. */
+static void look_ahead(const struct step *s, struct column *p, int64_t j0, int64_t j1, int64_t tiles)
+{
+    const int64_t nr = s->d->kernel->nr;
+    int64_t j = p->j + nr, k = p->k;
+    if (j >= j1 && k + p->kn < s->kn) {
+        j = j0;
+        k += p->kn;
+    } else if (j >= j1) {
+        k = 0;
+    }
+    p->ahead = j < s->n ? panel_b(s, j, k) : NULL;
+    const int64_t bytes = range_size(s, k) * b_width(s->d, s->n - j) * s->d->size;
+    p->ahead_step = gemm_ceil(bytes, tiles * p->kn);
+    p->ahead = p->ahead_step <= LINE ? p->ahead : NULL;
 }
 
 static void tile_task(void *arg, int64_t task, int slot)
 {
     const struct step *s = arg;
     const struct packed *d = s->d;
-    const int64_t down = gemm_ceil(s->m, d->mb), i0 = task % down * d->mb, j0 = task / down * d->nb;
+    const int64_t across = gemm_ceil(s->n, d->nb), i0 = task / across * d->mb, j0 = task % across * d->nb;
     const int64_t i1 = MC_MIN(i0 + d->mb, s->m), j1 = MC_MIN(j0 + d->nb, s->n);
-    (void)slot;
-    for (int64_t i = i0; i < i1; i += d->kernel->mr) {
-        for (int64_t j = j0; j < j1; j += d->kernel->nr) {
-            tile(s, i, j, MC_MIN(i1 - i, (int64_t)d->kernel->mr), MC_MIN(j1 - j, (int64_t)d->kernel->nr));
+    const int64_t mr = d->kernel->mr, nr = d->kernel->nr;
+    char *sums = d->stream && s->kn > d->kc ? s->acc + slot * sums_bytes(d) : NULL;
+    for (int64_t k = 0; k < s->kn; k += d->kc) {
+        for (int64_t j = j0; j < j1; j += nr) {
+            struct column p = { .j = j, .n = MC_MIN(j1 - j, nr), .k = k, .kn = range_size(s, k) };
+            p.sums = sums ? sums + (j - j0) * d->size : NULL;
+            look_ahead(s, &p, j0, j1, gemm_ceil(i1 - i0, mr));
+            for (int64_t i = i0; i < i1; i += mr) {
+                tile(s, &p, i, MC_MIN(i1 - i, mr), (i - i0) / mr);
+            }
         }
     }
     if (d->stream) {
@@ -230,11 +319,10 @@ static void tile_task(void *arg, int64_t task, int slot)
 static void step(struct step *s)
 {
     const struct packed *d = s->d;
-    const int64_t b_tasks = s->b_ready ? 0 : gemm_ceil(s->n, d->kernel->nr) * gemm_ceil(s->kn, PACK_K);
-    const int64_t a_tasks = d->in_place ? 0 : gemm_ceil(s->m, PACK_A);
+    const int64_t copies = b_tasks(s) + (d->in_place ? 0 : gemm_ceil(s->m, PACK_A) * ranges_of(s));
     const double work = 2 * (double)s->m * (double)s->n * (double)s->kn / mc_gemm_peak(s->r->p);
-    if (a_tasks + b_tasks) {
-        mc_team_tasks(pack_task, s, a_tasks + b_tasks, d->slots, s->threads, work);
+    if (copies) {
+        mc_team_tasks(pack_task, s, copies, d->slots, s->threads, work);
     }
     mc_team_tasks(tile_task, s, gemm_ceil(s->m, d->mb) * gemm_ceil(s->n, d->nb), d->slots, s->threads, work);
 }
@@ -250,39 +338,45 @@ static void prepare(const struct mc_plan *plan, void *const *operand, void *prep
     const struct packed *d = (const struct packed *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     const struct mc_gemm_run r = { .p = p, .b = operand[GEMM_B], .size = mc_dtypes[p->dtype].size };
-    struct step s = { .d = d, .r = &r, .threads = threads };
+    struct step s = { .d = d, .r = &r, .kn = p->k, .threads = threads };
     for (s.j = 0; s.j < p->n; s.j += d->cols) {
         s.n = MC_MIN(p->n - s.j, d->cols);
-        for (s.k = 0; s.k < p->k; s.k += d->kc) {
-            s.kn = MC_MIN(p->k - s.k, d->kc);
-            s.b = (char *)prepared + panels_at(d, p, s.j, s.k);
-            mc_team_tasks(pack_task, &s, gemm_ceil(s.n, d->kernel->nr) * gemm_ceil(s.kn, PACK_K), d->slots,
-                          threads > 0 ? threads : mc_team_size(), mc_gemm_work(p) / (double)MC_MAX(p->m, 1));
-        }
+        s.b = (char *)prepared + panels_at(d, p, s.j, 0);
+        mc_team_tasks(pack_task, &s, b_tasks(&s), d->slots, threads > 0 ? threads : mc_team_size(),
+                      mc_gemm_work(p) / (double)MC_MAX(p->m, 1));
+    }
+}
+
+/* One block of columns.  B's panels serve all rows.  For halves k is innermost: one block of sums is kept. */
+static void multiply_columns(struct step *s)
+{
+    const struct packed *d = s->d;
+    const struct mc_gemm_problem *p = s->r->p;
+    const int64_t down = gemm_ceil(p->m, d->rows), parts = gemm_ceil(p->k, d->deep);
+    const bool prepared = s->r->prepared != NULL;
+    for (int64_t at = 0; at < down * parts; at++) {
+        s->i = (d->half ? at / parts : at % down) * d->rows;
+        s->k = (d->half ? at % parts : at / down) * d->deep;
+        s->m = MC_MIN(p->m - s->i, d->rows);
+        s->kn = MC_MIN(p->k - s->k, d->deep);
+        s->b = prepared ? s->r->prepared + panels_at(d, p, s->j, s->k) : s->b;
+        s->b_ready = prepared || (s->i > 0 && (!d->half || parts == 1));
+        s->last = s->k + s->kn == p->k;
+        step(s);
     }
 }
 
 static void multiply(const struct packed *d, const struct mc_gemm_run *r, int64_t batch, char *set,
                      int threads)
 {
-    const struct mc_gemm_problem *p = r->p;
     struct step s = { .d = d, .r = r, .batch = batch, .threads = threads };
+    const int64_t parts = d->deep / d->kc;
     s.a = set;
-    s.b = s.a + d->a_bytes;
-    s.acc = s.b + d->b_bytes;
-    s.b_ready = r->prepared != NULL;
-    for (s.j = 0; s.j < p->n; s.j += d->cols) {
-        s.n = MC_MIN(p->n - s.j, d->cols);
-        for (s.i = 0; s.i < p->m; s.i += d->rows) {
-            s.m = MC_MIN(p->m - s.i, d->rows);
-            for (s.k = 0; s.k < p->k; s.k += d->kc) {
-                s.kn = MC_MIN(p->k - s.k, d->kc);
-                s.b = s.b_ready ? r->prepared + panels_at(d, p, s.j, s.k) : s.b;
-                s.first = s.k == 0;
-                s.last = s.k + s.kn == p->k;
-                step(&s);
-            }
-        }
+    s.b = s.a + parts * (int64_t)d->a_bytes;
+    s.acc = s.b + parts * (int64_t)d->b_bytes;
+    for (s.j = 0; s.j < r->p->n; s.j += d->cols) {
+        s.n = MC_MIN(r->p->n - s.j, d->cols);
+        multiply_columns(&s);
     }
 }
 
@@ -320,23 +414,34 @@ static int64_t even(int64_t n, int64_t most, int64_t unit)
     return gemm_ceil(gemm_ceil(n, parts), unit) * unit;
 }
 
+/* Tasks for `slots` threads: the A and the C of one take about a third of the L2 cache each.  There are enough
+ * of them that no thread waits long at the end; the fewer rows a task has, the more often B is read. */
+static void choose_tasks(struct packed *d)
+{
+    const int64_t mr = d->kernel->mr, nr = d->kernel->nr, third = (int64_t)mc_cpu()->l2 / 3;
+    const int64_t want = d->slots == 1 ? 1 : 24 * d->slots;
+    d->mb = even(d->rows, MC_MAX(third / (d->kc * d->size), 4 * mr), mr);
+    d->nb = even(d->cols, MC_MAX(third / (d->mb * d->size), nr), nr);
+    const int64_t down = gemm_ceil(d->rows, d->mb);
+    if (down * gemm_ceil(d->cols, d->nb) < want) {
+        d->nb = even(d->cols, MC_MAX(d->cols * down / want, nr), nr);
+    }
+    const int64_t across = gemm_ceil(d->cols, d->nb);
+    if (down * across < want) {
+        d->mb = even(d->rows, MC_MAX(d->rows * across / want, 2 * mr), mr);
+    }
+}
+
 static void choose_blocks(struct packed *d, const struct mc_gemm_problem *p)
 {
-    const struct mc_cpu *cpu = mc_cpu();
-    const int64_t mr = d->kernel->mr, nr = d->kernel->nr;
-    const int64_t most_k = MC_MAX((int64_t)cpu->l1d / 2 / (mr * d->size), 64);
+    const int64_t mr = d->kernel->mr, most_k = MC_MAX((int64_t)mc_cpu()->l1d / 2 / (mr * d->size), 64);
     d->kc = even(p->k, most_k, 8);
     d->rows = even(p->m, BLOCK, mr);
-    d->cols = even(p->n, BLOCK, nr);
-    /* The B of a task fills half of the L2 cache, and the task below reuses it.  There are enough tasks
-     * that no thread waits long at the end. */
-    const int64_t most_n = MC_MAX((int64_t)cpu->l2 / 2 / (d->kc * d->size) / nr, 1) * nr;
-    d->nb = even(d->cols, most_n, nr);
-    d->mb = even(d->rows, 128, mr);
-    const int64_t want = d->slots == 1 ? 1 : 48 * d->slots, across = gemm_ceil(d->cols, d->nb);
-    if (gemm_ceil(d->rows, d->mb) * across < want) {
-        d->mb = even(d->rows, MC_MAX(d->rows * across / want, mr), mr);
-    }
+    d->cols = even(p->n, BLOCK, d->kernel->nr);
+    const int64_t bytes = MC_MIN(panels_most, (int64_t)(p->base.options.workspace / 4)),
+                  most = bytes / (MC_MAX(d->rows, d->cols) * d->size);
+    d->deep = MC_MAX(MC_MIN(most / d->kc, gemm_ceil(p->k, d->kc)), 1) * d->kc;
+    choose_tasks(d);
 }
 
 static bool reads_a_in_place(const struct mc_gemm_problem *p)
@@ -364,11 +469,13 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->slots = mc_team_size();
     d->in_place = reads_a_in_place(p);
     choose_blocks(d, p);
-    d->stream = d->kc >= p->k && mc_gemm_streams(p);
+    d->stream = mc_gemm_streams(p);
     d->a_bytes = d->in_place ? 0 : lines(d->rows, d->kc, d->size);
     d->b_bytes = lines(d->cols, d->kc, d->size);
-    d->acc_bytes = d->half ? lines(d->rows, d->cols, d->size) : 0;
-    d->set_bytes = d->a_bytes + d->b_bytes + d->acc_bytes;
+    d->acc_bytes = d->half     ? lines(d->rows, d->cols, d->size)
+                   : d->stream ? (size_t)sums_bytes(d) * (size_t)d->slots
+                               : 0;
+    d->set_bytes = (size_t)(d->deep / d->kc) * (d->a_bytes + d->b_bytes) + d->acc_bytes;
     const double matrix = 2 * (double)p->m * (double)p->n * (double)p->k;
     d->by_matrix = p->batch > 1 && d->slots > 1 && matrix < 4e6;
     d->base.workspace = d->set_bytes * (size_t)(d->by_matrix ? d->slots : 1);
@@ -383,23 +490,25 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
-    struct packed d = { .kernel = kernel, .size = p->dtype == MC_FLOAT64 ? 8 : 4, .slots = 1 };
+    struct packed d = { .kernel = kernel, .half = mc_dtypes[p->dtype].size == 2, .size = p->dtype == MC_FLOAT64 ? 8 : 4,
+                        .slots = 1 };
     choose_blocks(&d, p);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
     const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes,
                  panels = (double)gemm_ceil(p->n, kernel->nr);
     const double ranges = (double)gemm_ceil(p->k, d.kc), down = (double)gemm_ceil(p->m, d.rows);
-    const double across = (double)gemm_ceil(p->n, d.cols);
+    const double across = (double)gemm_ceil(p->n, d.cols), parts = (double)gemm_ceil(p->k, d.deep);
+    const double packs = d.half ? down : 1; /* how often B is packed */
     /* Panels of A are narrow, so packing costs by the element; B costs by the row of a panel. */
     const double pack_b = p->b_stays
                               ? 0
-                              : down * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
+                              : packs * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
     const double pack_a = reads_a_in_place(p) ? 0 : across * m * k * 0.07e-9 * (double)d.size;
-    const double far = k * n * (double)d.size > (double)mc_cpu()->l2 ? down * k * n * (double)d.size * 0.1e-9
-                                                                     : 0; /* B's copy */
+    const bool copies_far = !p->b_stays && k * n * (double)d.size > (double)mc_cpu()->l2;
+    const double far = copies_far ? packs * k * n * (double)d.size * 0.1e-9 : 0; /* B's copy */
     const double math = 2 * m * n * k * 1.03 / mc_gemm_peak(p), tiles = m * panels * ranges * 2.2e-9;
     const double seconds = b * (math + tiles + pack_a + pack_b + far) + mc_gemm_traffic(p);
-    const double barriers = seconds < MC_TEAM_WORTH ? 0 : 2.6e-6 * down * across * ranges;
+    const double barriers = seconds < MC_TEAM_WORTH ? 0 : 2.6e-6 * down * across * parts;
     return 1e-7 * b + mc_gemm_team_seconds(seconds, b * m / kernel->mr) + barriers;
 }
 

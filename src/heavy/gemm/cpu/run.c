@@ -78,7 +78,7 @@ bool mc_gemm_streams(const struct mc_gemm_problem *p)
 {
     const int64_t size = mc_dtypes[p->dtype].size;
     const double bytes = (double)p->batch * (double)p->m * (double)p->n * (double)size;
-    return size > 2 && mc_gemm_kernel(p->dtype)->drain && p->beta == 0 && !p->has_epilogue &&
+    return size > 2 && mc_gemm_kernel(p->dtype)->drain && (p->beta == 0 || p->residual) && !p->has_epilogue &&
            bytes > (double)mc_cpu()->shared;
 }
 

@@ -47,7 +47,7 @@ static void check_choices(const char *level, const struct mc_cpu *caches)
     static const struct {
         struct shape s;
         const char *vectors, *plain; /* the solver where there are AVX2 or AVX-512, and where not */
-        bool stays;                  /* B is packed once for many products */
+        bool stays, turned;          /* B is packed once for many products; its rows have stride 1 */
     } rows[] = {
         { { 8, 32, 32 }, "direct", "direct" },
         { { 32, 32, 32 }, "direct", "direct" },
@@ -63,12 +63,16 @@ static void check_choices(const char *level, const struct mc_cpu *caches)
         { { 5, 5, 0 }, "reference", "reference" },
         { { 128, 4096, 1024 }, "packed", "packed", true },
         { { 32, 1024, 4096 }, "packed", "packed", true },
+        { { 32, 256, 256 }, "packed", "packed", true, true },
+        { { 64, 250, 500 }, "packed", "packed", true, true },
     };
     const bool plain = strcmp(mc_gemm_kernel(MC_FLOAT32)->name, "plain") == 0;
     for (size_t i = 0; i < NELEM(rows); i++) {
         const char *want = plain ? rows[i].plain : rows[i].vectors;
         struct mc_gemm_problem p = dense(rows[i].s.m, rows[i].s.n, rows[i].s.k);
         p.b_stays = rows[i].stays;
+        p.bs[1] = rows[i].turned ? 1 : p.bs[1];
+        p.bs[2] = rows[i].turned ? p.k : p.bs[2];
         struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
         REQUIRE(plan, "%s", mc_last_error());
         CHECK(strcmp(plan->solver->name, want) == 0, "%s, second cache %zu KiB: m%d n%d k%d: %s, not %s",

@@ -506,9 +506,13 @@ static double estimate(const struct mc_problem *p_)
     const double pack_a = reads_a_in_place(p) ? 0 : across * m * k * 0.07e-9 * (double)d.size;
     const bool copies_far = !p->b_stays && k * n * (double)d.size > (double)mc_cpu()->l2;
     const double far = copies_far ? packs * k * n * (double)d.size * 0.1e-9 : 0; /* B's copy */
-    const double math = 2 * m * n * k * 1.03 / mc_gemm_peak(p), tiles = m * panels * ranges * 2.2e-9;
+    const double math = 2 * m * n * k * (p->b_stays ? 0.99 : 1.03) / mc_gemm_peak(p),
+                 tiles = m * panels * ranges * 2.2e-9;
     const double seconds = b * (math + tiles + pack_a + pack_b + far) + mc_gemm_traffic(p);
-    const double barriers = seconds < MC_TEAM_WORTH ? 0 : 2.6e-6 * down * across * parts;
+    /* Each phase waits for all threads; where nothing is copied, the first is that of any solver. */
+    const double steps = down * across * parts;
+    const bool copies = !p->b_stays || !reads_a_in_place(p);
+    const double barriers = seconds < MC_TEAM_WORTH ? 0 : copies ? 2.6e-6 * steps : 1.3e-6 * (steps - 1);
     return 1e-7 * b + mc_gemm_team_seconds(seconds, b * m / kernel->mr) + barriers;
 }
 

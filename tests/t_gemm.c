@@ -93,8 +93,8 @@ TEST(gemm_streams_large_results)
     }
 }
 
-/* A has two columns that are not zero, the first and the last: C is known without the reference, and so large and
- * with so many sums that it takes several blocks, deep ranges and ranges of each. */
+/* Only the first and the last column of A are not zero, so C is known without the reference.  It is so large,
+ * with so many sums, that it takes several blocks, deep ranges and ranges of each. */
 static void many_ranges(mc_dtype d, struct shape s)
 {
     const int64_t size = mc_dtypes[d].size;

@@ -25,8 +25,8 @@
 
 /* ---- tiles ---- */
 
-/* acc += a * b over all k.  a_packed, b_packed: in panels, which are padded to full rows and columns; else the
- * operand ends at the edge of the matrix.  masked: b ends within the last vector. */
+/* acc += a * b over all k.  a_packed, b_packed: in panels, padded to full rows and columns; else the operand
+ * ends at the edge of the matrix.  masked: b ends within the last vector. */
 FUSED void NAME(sums)(const struct mc_gemm_tile *t, V acc[MR][NVMAX], const int nv, const bool a_packed,
                       const bool b_packed, const bool masked)
 {

@@ -38,7 +38,7 @@ struct packed {
     int64_t mb, nb;             /* of a task, multiples of mr and nr */
     int slots;
     bool by_matrix;             /* each matrix of the batch is one thread's task, instead of all threads' */
-    /* panels of A, of B for one range; sums of a block of halves, or of one task for each thread; all these */
+    /* panels of A, of B for one range; sums of a block of halves, or of a task for each thread; all these */
     size_t a_bytes, b_bytes, acc_bytes, set_bytes;
 };
 
@@ -414,8 +414,8 @@ static int64_t even(int64_t n, int64_t most, int64_t unit)
     return gemm_ceil(gemm_ceil(n, parts), unit) * unit;
 }
 
-/* Tasks for `slots` threads: the A and the C of one take about a third of the L2 cache each.  There are enough
- * of them that no thread waits long at the end; the fewer rows a task has, the more often B is read. */
+/* Tasks for `slots` threads: the A and the C of one take about a third of the L2 cache each.  So many
+ * that no thread waits long at the end; the fewer rows a task has, the more often B is read. */
 static void choose_tasks(struct packed *d)
 {
     const int64_t mr = d->kernel->mr, nr = d->kernel->nr, third = (int64_t)mc_cpu()->l2 / 3;

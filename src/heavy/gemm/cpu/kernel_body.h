@@ -100,6 +100,11 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
     }
     if (packs == GEMM_PACKS_BOTH) {
         NAME(sums)(t, acc, nv, true, true, false);
+#ifdef MC_RUNTIME /* one loop, which is smaller */
+    } else {
+        NAME(sums)(t, acc, nv, false, false, masked);
+    }
+#else
     } else if (packs == GEMM_PACKS_B) {
         NAME(sums)(t, acc, nv, false, true, false);
     } else if (masked) {
@@ -107,6 +112,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
     } else {
         NAME(sums)(t, acc, nv, false, false, false);
     }
+#endif
 
     /* Each decision is one for all rows, which keeps this code short. */
     const V alpha = SET1((T)t->alpha), beta = SET1((T)t->beta);

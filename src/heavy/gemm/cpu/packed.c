@@ -414,8 +414,8 @@ static int64_t even(int64_t n, int64_t most, int64_t unit)
     return gemm_ceil(gemm_ceil(n, parts), unit) * unit;
 }
 
-/* Tasks for `slots` threads: the A and the C of one take about a third of the L2 cache each.  So many
- * that no thread waits long at the end; the fewer rows a task has, the more often B is read. */
+/* Tasks for `slots` threads: the A and the C of one take about a third of the L2 cache each.  There
+ * are enough that no thread waits long at the end; the fewer rows a task has, the more often B is read. */
 static void choose_tasks(struct packed *d)
 {
     const int64_t mr = d->kernel->mr, nr = d->kernel->nr, third = (int64_t)mc_cpu()->l2 / 3;

@@ -16,6 +16,9 @@ static const char *const cells[] = {
     " h = (1 - z) * m + z * h; yield h)"),
     /* two equal maps */
     "y = scan(x in xs, h from h0: h = sin(dot(sin(dot(h + x, U[:, :N])), W[:, N:2 * N])))",
+    /* no products: one block */
+    "y = scan(x in xs, h from h0: h = sin(h * 2 + x) * W[0, 0] - U[0, 0] * h[:, ::-1])",
+    ("y = scan(x in xs, v from h0, h from h0 * 2: v = v - h * W[0, 0] + x; h = h + v * U[0, 0]; yield h)"),
     /* two products, the second of what the first made */
     ("y = scan(x in xs, h from h0: f = sigmoid(dot(x, W[:, :N]) + dot(h, U[:, :N]));"
     " h = (1 - f) * h + f * tanh(dot(f * h, U[:, N:2 * N])); yield h)"),

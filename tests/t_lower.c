@@ -198,8 +198,9 @@ TEST(maps_of_the_same_arrays_are_one_kernel)
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
         CHECK(!mc_is_error(mc_formula(g, rows[i].inputs)), "%s", mc_error(g));
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = rows[i].outputs,
-                                                           .on_unused = "ignore" }));
+        mc_function *f = made(
+            g,
+            mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = rows[i].outputs, .on_unused = "ignore" }));
         CHECK(f && mc_function_nsteps(f) == rows[i].steps, "%s: %d steps, not %d", rows[i].outputs,
               f ? mc_function_nsteps(f) : -1, rows[i].steps);
         mc_function_free(f);
@@ -213,8 +214,7 @@ TEST(results_of_one_kernel_go_where_they_belong)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "y", MC_FLOAT32, 2);
-    mc_function *f =
-        made(g, mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "x + y, x - y" }));
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "x + y, x - y" }));
     mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 7)), *y = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 7)),
              *sum = NULL, *difference = NULL;
     for (int i = 0; i < 35; i++) {

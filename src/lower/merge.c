@@ -204,7 +204,8 @@ static bool note_reads(const struct fuse *f, int g, const mc_node *n, struct map
         const mc_node *x = n->in[k];
         const int from = f->of[x->id];
         const bool own = (from >= 0 && mc_group_root(f, from) == g) || mc_is_inline_operand(x);
-        const bool whole = x->type.rank == f->group.at[g].rank && mc_varies(&x->type) == f->group.at[g].varies;
+        const bool whole = x->type.rank == f->group.at[g].rank &&
+                           mc_varies(&x->type) == f->group.at[g].varies;
         good = own || !whole || reads(m, (int)x->id) || VEC_PUSH(m->read, (int)x->id);
     }
     return good;

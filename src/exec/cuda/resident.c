@@ -9,9 +9,9 @@
  * blocks work, and each reads fewer rows.
  *
  * A body qualifies if it consists of maps, copies, and float32 products of few rows by constants of the
- * loop. Its addresses are noted for each step of the loop, and must move evenly, or between two buffers.
- * The kernel is compiled at the loop's first run, or found in a bundle.  Where there is no NVRTC, only
- * bodies qualify whose kernel a bundle has.
+ * loop. One without products is run by one block, where its maps are small. Its addresses are noted for each
+ * step of the loop, and must move evenly, or between two buffers. The kernel is compiled at the loop's first
+ * run, or found in a bundle.  Where there is no NVRTC, only bodies qualify whose kernel a bundle has.
  *
  * Invariant: nothing has been launched when a loop turns out not to qualify. */
 #include "exec/cuda/resident_args.h"
@@ -39,6 +39,8 @@ enum { PHASES = 12, FEW = 8, ROWS = 256, LOOK = 4, ARGS = 4 << 10, ASIDE = 2 << 
 /* BANDS, LEAST_BAND: of a batch, at most, and rows of one, at least; ROW_READ: multiply-adds that take as long as
  * reading an element of a row.  Measured on an H100. */
 enum { BANDS = 4, LEAST_BAND = 8, ROW_READ = 8 };
+/* elements of a map or a copy that one block computes, at most: of more, a launch by all processors is faster */
+enum { SMALL = 1 << 13 };
 
 /* A map, a product or a copy of the body. */
 struct phase {
@@ -309,6 +311,18 @@ static bool may_compile(struct mc_cuda_resident *r, const struct mc_function *f)
     return have;
 }
 
+/* Without products one block runs the loop: does it have little enough to do? */
+static bool is_small(const struct mc_cuda_resident *r)
+{
+    bool small = true;
+    for (int i = 0; i < r->n && small; i++) {
+        const struct phase *w = &r->phase[i];
+        const size_t operands = w->map ? w->st->kernel->operand.n : 0;
+        small = (w->map ? mc_grid_args(w->map->args, operands).head->count[0] : w->copy.count) <= SMALL;
+    }
+    return small;
+}
+
 static void look(struct mc_cuda_resident *r, const struct mc_function *f, const struct mc_shape_plan *p,
                  const struct mc_body_steps *s)
 {
@@ -324,8 +338,11 @@ static void look(struct mc_cuda_resident *r, const struct mc_function *f, const 
         r->fits = add_result(r, p, s->copied[i], i);
     }
     r->nargs = sizeof r->head + (size_t)r->nmove * sizeof *r->move + r->maps;
-    r->fits = r->fits && r->products && r->nargs <= ARGS && r->grid.shared + r->maps + ASIDE <= d->shared &&
-              may_compile(r, f);
+    if (!r->products) {
+        r->period = 0;
+    }
+    r->fits = r->fits && (r->products || is_small(r)) && r->nargs <= ARGS &&
+              r->grid.shared + r->maps + ASIDE <= d->shared && may_compile(r, f);
     if (r->fits) {
         r->args = mc_calloc(1, r->nargs, "loop");
         r->arrived = mc_cuda_array(mc_cuda_of(f->code), MC_INT64, 1, (int64_t[]){ 1 });
@@ -576,10 +593,12 @@ static void print_phase(struct mc_str *out, const struct mc_cuda_resident *r, co
                     "place(A.move[%d + i], t);\n",
                     k->operand.n, w->args, w->move);
     }
-    mc_str_addf(out,
-                "if (A.head.barriers >> %d & 1) { goal += gridDim.x; meet(A.head.arrived, goal); } else "
-                "__syncthreads();\n",
-                i);
+    if (r->products) {
+        mc_str_addf(out,
+                    "if (A.head.barriers >> %d & 1) { goal += gridDim.x; meet(A.head.arrived, goal); } else ",
+                    i);
+    }
+    mc_str_add(out, "__syncthreads();\n");
     if (k) {
         const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
         mc_str_addf(out, "%s_of<%d>(*(const %s_args *)(own + %d));\n", k->name,
@@ -653,6 +672,7 @@ static void print(struct mc_str *out, const struct mc_cuda_resident *r, const st
     for (int i = 0; i < r->n; i++) {
         print_phase(out, r, f, i);
     }
+    mc_str_add(out, r->n == 1 ? "__syncthreads();\n" : ""); /* one phase would write what it reads */
     mc_str_add(out, "}\nleave(A.head.arrived);\n}\n");
 }
 

@@ -162,6 +162,14 @@ TEST(pool_of_ties)
     p.s.key = POOL_KEY_X;
     p.s.stride[2] = 2;
     CHECK(strstr(mc_pool_ties.refuse(&p.base), "overlap"), "takes windows that overlap");
+    p = plain_problem(POOL_MAX, POOL_SPREAD, 5, 3, 3); /* one window, where columns of results do not count */
+    p.s.key = POOL_KEY_X;
+    memcpy(p.at[POOL_KEY], p.at[POOL_X], sizeof p.at[POOL_X]);
+    CHECK(!mc_pool_ties.refuse(&p.base), "%s", mc_pool_ties.refuse(&p.base));
+    for (int step = -1; step < 1; step++) {
+        p.at[POOL_KEY][3] = step;
+        CHECK(mc_pool_ties.refuse(&p.base), "takes columns %d apart", step);
+    }
 }
 
 /* The largest is not a number, or many are equal. */

@@ -276,8 +276,8 @@ const char *mc_pool_hollow_columns(const struct mc_pool_problem *p)
     const struct mc_pool_shape *s = &p->s;
     struct mc_pool_grid g;
     mc_pool_grid(p, &g);
-    bool far = s->in[2] > 1 && g.slot[POOL_X][2] != 1;
-    far = far ||
-          (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
+    const int64_t keys = !mc_pool_keyed(p) ? 0 : s->key == POOL_KEY_X ? s->in[2] : s->out[2];
+    const bool far = (s->in[2] > 1 && g.slot[POOL_X][2] != 1) || (s->out[2] > 1 && g.slot[POOL_Y][2] != 1) ||
+                     (keys > 1 && g.slot[POOL_KEY][2] != 1);
     return far || g.lanes > 1 ? "needs contiguous columns" : mc_pool_hollow(p);
 }

@@ -134,6 +134,7 @@ PROMISES = [
     *(("recurrent cuda", f"{cell}{what}",     "*",       "torch|torch:graph", 1.0, 1.3)
       for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
     ("recurrent cuda", "mgu h256 b32",        "*",       "torch|torch:compile|torch:graph|jax", 2.0, 5.0),
+    ("recurrent cuda", "spring, 10,000 steps", "fwd",    "torch:graph", 0.667, 0.909), # a compiled step in a CUDA graph
     ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),
     ("norm cuda",   "batch 32x64x56x56",      "*",       "torch:compile", 1.0, 1.3),
     ("softmax cuda", "* least",               "*",       "torch:compile", 1.0, 1.3),

@@ -56,6 +56,12 @@ static const struct { const char *text; mc_dtype d; double edge[7], p[8]; } rows
           { 0.2381033, 0.1953668, 0.1953668, 0.1562935, 0.1041956, 0.110674, 0, 0 } },
         { "poisson(rng, alloc(130.0, [40000]))", MC_INT64, { 117.5, 122.5, 126.5, 130.5, 133.5, 138.5, 143.5 },
           { 0.1357188, 0.1222891, 0.1264989, 0.1387967, 0.1022782, 0.148412, 0.1067598, 0.1192465 } },
+        { "poisson(rng, 20.5, [40000])", MC_INT64, { 15.5, 17.5, 19.5, 20.5, 22.5, 23.5, 26.5 },
+          { 0.1322738, 0.1282294, 0.1659721, 0.08829086, 0.1665009, 0.0715826, 0.1508127, 0.09633763 } },
+        { "poisson(rng, 2000.0, [40000])", MC_INT64, { 1949.5, 1970.5, 1986.5, 2000.5, 2014.5, 2030.5, 2051.5 },
+          { 0.1291803, 0.126238, 0.1272507, 0.1232777, 0.1224318, 0.1246326, 0.1219986, 0.1249903 } },
+        { "poisson(rng, 3000000.0, [40000])", MC_INT64, { 2998008.5, 2998832.5, 2999448.5, 3000000.5, 3000552.5, 3001168.5, 3001993.5 },
+          { 0.1251082, 0.1250462, 0.1249659, 0.1250333, 0.1250107, 0.1248982, 0.1250543, 0.1248833 } },
         { "binomial(rng, 0.3, [40000], 10)", MC_FLOAT64, { 1.5, 2.5, 3.5, 4.5, 5.5, 1e+09, 1e+09 },
           { 0.1493083, 0.2334744, 0.2668279, 0.2001209, 0.1029193, 0.04734899, 0, 0 } },
         { "binomial(rng, 0.95, [40000], n=300, dtype=int32)", MC_INT32, { 281.5, 283.5, 284.5, 285.5, 286.5, 288.5, 289.5 },
@@ -84,6 +90,25 @@ TEST(draws_fall_as_their_distribution_says)
         }
         CHECK(chi < 32, "%s: chi squared %g of 7 degrees", rows[k].text, chi); /* beyond: one in 20,000 */
         mc_array_unref(&y);
+    }
+}
+
+/* A count k of mean l is the least whose distribution function, gammaincc(k + 1, l), reaches the uniform number
+ * that it is made from; 1e-13: the error of that function. */
+TEST(poisson_counts_are_quantiles)
+{
+    static const double means[] = { 0.7, 19.9, 20, 23.7, 57, 100, 1e3, 12345.6, 2e5, 3e6, 1e10 };
+    for (size_t i = 0; i < NELEM(means); i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "l = cast(%.17g, float64); u = random_uniform(rng, [20000], stream=5, dtype=float64); "
+                 "k = poisson(rng, l, [20000], stream=5, dtype=float64); "
+                 "sum((gammaincc(k + 1, l) < u - 1e-13) + (k > 0) * (gammaincc(k, l) >= u + 1e-13))",
+                 means[i]);
+        mc_array *wrong = drawn(text, NULL);
+        CHECK(wrong && at(wrong, 0) == 0, "mean %g: %g counts of 20000 are another's", means[i],
+              wrong ? at(wrong, 0) : -1);
+        mc_array_unref(&wrong);
     }
 }
 

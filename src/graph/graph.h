@@ -100,7 +100,9 @@ enum {
     OP_SIGN       = 1 << 28, /* -1, 0 or 1; NaN where input 0 is NaN */
     /* element i of the result along axis 0 depends only on element i of each input; each takes long to
      * compute */
-    OP_ROWS       = 1 << 29
+    OP_ROWS       = 1 << 29,
+    /* results for adjacent a are mostly words of one block, which takes long to compute */
+    OP_WORDS      = 1 << 30
 };
 /* How a reduction combines the elements; REDUCE_NONE for other ops. */
 enum mc_reduction {

@@ -77,10 +77,31 @@ static const char builtins[] =
     "#define CALLED static __device__ __noinline__\n"
     "#define __builtin_exp exp\n#define __builtin_expm1 expm1\n#define __builtin_log log\n"
     "#define __builtin_log1p log1p\n#define __builtin_pow pow\n#define __builtin_sin sin\n#define __builtin_cos cos\n"
-    "#define __builtin_erfc erfc\n#define __builtin_tgamma tgamma\n#define __builtin_lgamma lgamma\n";
+    "#define __builtin_erfc erfc\n#define __builtin_tgamma tgamma\n#define __builtin_lgamma lgamma\n"
+    /* the cosine of a part of a turn, whose reduction is exact */
+    "#define TURN(f, a) turn_(a)\nINLINE float turn_(float a) { return cospif(2 * a); }\n"
+    "INLINE double turn_(double a) { return cospi(2 * a); }\n";
+
+static const char keeps[] =
+    "struct philox_ { u64 n; u32 c[4]; bool again; __device__ philox_() : n(~0ull), again(false) {}\n"
+    "  __device__ __forceinline__ void step(u32 &k0, u32 &k1) { const u64 a = 0xd2511f53ull * c[0], b = "
+    "0xcd9e8d57ull * c[2];\n"
+    "    c[0] = (u32)(b >> 32) ^ c[1] ^ k0; c[1] = (u32)b; c[2] = (u32)(a >> 32) ^ c[3] ^ k1; c[3] = (u32)a; k0 "
+    "+= 0x9e3779b9u; k1 += 0xbb67ae85u; }\n"
+    "  __device__ __forceinline__ u64 operator()(u64 i, u64 key, u64 count, int pair) { const u64 k = pair ? i >> "
+    "1 : i >> 2;\n"
+    "    if (!again || k != n) { u32 k0 = (u32)key, k1 = (u32)(key >> 32);\n"
+    "      c[0] = (u32)k; c[1] = (u32)(k >> 32); c[2] = (u32)count; c[3] = (u32)(count >> 32);\n"
+    /* the first block in a straight line; another one, where elements begin within a block, in a loop */
+    "      if (again) { ONCE for (int r = 0; r < 10; r++) step(k0, k1); }\n"
+    "      else { _Pragma(\"unroll\") for (int r = 0; r < 10; r++) step(k0, k1); }\n"
+    "      n = k; again = true; }\n"
+    "    return pair ? i & 1 ? (u64)c[3] << 32 | c[2] : (u64)c[1] << 32 | c[0]\n"
+    "                : i & 2 ? i & 1 ? c[3] : c[2] : i & 1 ? c[1] : c[0]; } };\n";
 
 const struct mc_dialect mc_dialect_cuda = {
     .name = "cuda",
+    .keeps = keeps,
     .prelude = prelude,
     .builtins = builtins,
     .exact = "// --fmad=false\n",

@@ -16,6 +16,16 @@ static void flat(struct print *p)
     }
 }
 
+/* Declares what is kept of random words from one of V elements to the next. */
+static void kept_words(struct print *p)
+{
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        if (p->need[i] && mc_print_keeps(&p->k->val.at[i])) {
+            mc_str_addf(p->out, "philox_ w%zu; ", i);
+        }
+    }
+}
+
 void mc_grid_print_map(struct print *p)
 {
     mc_str_addf(p->out,
@@ -35,8 +45,11 @@ void mc_grid_print_map(struct print *p)
         mc_str_add(p->out, " } else ");
         mc_grid_print_split_index(p, 'o', true, "t", "A.axes[0]", "0");
         mc_grid_open_elements(p, 'o');
+        kept_words(p);
         mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
+        p->keeps = true;
         mc_print_body(p, false, "");
+        p->keeps = false;
         mc_str_add(p->out, "}\n");
         mc_grid_close_elements(p, 'o');
         mc_str_add(p->out, "}\n");

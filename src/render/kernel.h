@@ -109,6 +109,9 @@ struct mc_dialect {
     const char *suffix[MC_NDTYPE];     /* of functions and constants for that dtype: f, d, i */
     const char *load_as[MC_NDTYPE], *store_as[MC_NDTYPE]; /* conversions at loads and stores, "" for none */
     bool vectors;                      /* vector kernels may be printed for it */
+    /* philox_, which stands for mc_random_word where a thread has adjacent elements, and keeps a block of
+     * words; NULL: no such elements */
+    const char *keeps;
     bool standard;                     /* compiled without MC_KERNEL_FLAGS */
     const char *loop;                  /* before a loop without dependences */
     const char *reduce_loop;           /* before a loop with a reduction; "%s" is "+:a1) reduction(max:a2" */

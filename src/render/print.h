@@ -13,6 +13,7 @@ struct print {
     char number[3][24];        /* its counts */
     int stage;
     bool second;               /* vector_loop.c: printing for the second of two accumulators */
+    bool keeps;                /* grid_map.c: blocks of random words are kept from one element to the next */
     bool grid;                 /* printed by grid.c: a failed check stores its step's number */
     /* grid.c: adjacent points are kept, and the lanes of a point differ in threadIdx.y */
     bool above;
@@ -49,6 +50,11 @@ bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o);
 void mc_print_index(struct print *p, int o, bool inner);
 void mc_print_expression(struct print *p, int v, bool inner);
 void mc_print_define(struct print *p, int v, bool inner);
+/* is it a random word, whose block adjacent elements share? */
+static inline bool mc_print_keeps(const struct mc_kval *v)
+{
+    return v->kind == K_OP && v->op->flags & OP_WORDS;
+}
 /* sets `beyond` if an argument was beyond the bound; not in grids */
 void mc_print_beyond(struct print *p, int v);
 /* print_reduce.c */

@@ -45,6 +45,18 @@ static bool must_wrap(const struct mc_dialect *d, const char *code, mc_dtype t)
     return (d->native || d->standard) && t != MC_BOOL && has_sign && !strpbrk(code, "/%<>=?:&|^~!(");
 }
 
+/* The same for adjacent elements, whose block is kept: its parameter hides the function that the code calls.
+ */
+static void keeping_function(struct mc_str *out, const struct mc_dialect *d, const struct mc_kval *v,
+                             mc_dtype t, const char *name)
+{
+    mc_str_addf(out, "INLINE %s kept_%s(philox_ &mc_random_word", d->calc[v->dtype], name);
+    for (int a = 0; a < v->narg; a++) {
+        mc_str_addf(out, ", %s %c", d->calc[t], 'a' + a);
+    }
+    mc_str_addf(out, ") { return (%s)(%s); }\n", d->calc[v->dtype], mc_print_op_code(v->op, t));
+}
+
 /* "INLINE float op_tanh_f(float a) { ... }", once for each op and dtype. */
 void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
                         struct mc_kernel *const *kernels)
@@ -104,6 +116,9 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
                 mc_str_addf(&body, "return (%s)(%s);", d->calc[v->dtype], code);
             }
             mc_str_add(&body, " }\n");
+            if (mc_print_keeps(v) && d->keeps) {
+                keeping_function(&body, d, v, t, name);
+            }
         }
     }
     mc_str_add(out, body.s ? body.s : "");
@@ -225,7 +240,12 @@ void mc_print_expression(struct print *p, int v, bool inner)
             mc_str_addf(p->out, "(%s)", p->d->store[x->dtype]);
         }
         mc_str_add(p->out, x->dtype == MC_BOOL ? "0 != " : ""); /* true + true is true */
-        mc_str_addf(p->out, "op_%s_%s(", x->op->name, p->d->suffix[mc_print_op_dtype(p->k, x)]);
+        const bool kept = p->keeps && inner && mc_print_keeps(x);
+        mc_str_addf(p->out, "%s_%s_%s(", kept ? "kept" : "op", x->op->name,
+                    p->d->suffix[mc_print_op_dtype(p->k, x)]);
+        if (kept) {
+            mc_str_addf(p->out, "w%d, ", v);
+        }
         for (int i = 0; i < x->narg; i++) {
             mc_str_add(p->out, i ? ", " : "");
             mc_print_ref(p, x->arg[i]);

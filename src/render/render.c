@@ -403,14 +403,18 @@ void mc_render_launch_join(struct mc_str *out, const struct mc_dialect *d, const
 
 void mc_print_prelude(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
-    bool exact = false;
+    bool exact = false, keeps = false;
     for (int i = 0; i < n; i++) {
         exact |= kernels[i]->exact;
+        for (size_t v = 0; v < kernels[i]->val.n; v++) {
+            keeps |= mc_print_keeps(&kernels[i]->val.at[v]);
+        }
     }
     mc_str_add(out, exact ? d->exact : "");
     mc_str_add(out, d->prelude);
     mc_str_add(out, d->builtins);
     mc_str_add(out, mc_prelude_code);
+    mc_str_add(out, keeps && d->keeps ? d->keeps : "");
 }
 
 void mc_render_functions(struct mc_str *out, const struct mc_dialect *d, int n,

@@ -49,6 +49,14 @@ static inline void sincospif(float x, float *s, float *c)
     *s = (float)sin(3.14159265358979323846 * x);
     *c = (float)cos(3.14159265358979323846 * x);
 }
+static inline float cospif(float x)
+{
+    return (float)cos(3.14159265358979323846 * x);
+}
+static inline double cospi(double x)
+{
+    return cos(3.14159265358979323846 * x);
+}
 static inline float4 make_float4(float x, float y, float z, float w)
 {
     return { x, y, z, w };
@@ -208,6 +216,16 @@ template <class T> static inline T atomicMin(T *p, T v)
     if (v < o)
         *p = v;
     return o;
+}
+template <class T> static inline T atomicMax(T *p, T v)
+{
+    T o = *p;
+    if (v > o)
+        *p = v;
+    return o;
+}
+static inline void __nanosleep(unsigned)
+{
 }
 static inline void __threadfence()
 {

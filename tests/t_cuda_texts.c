@@ -15,7 +15,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
-#define RUNNING "#define ITEMS 8\n"
+#define RUNNING "#define ROWS 4\n#define V 4\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
 #define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
 #define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
@@ -61,7 +61,7 @@ static const struct {
       { "#define T float\n#define A double\n#define FIRST 0.0\n", "#define T bf16\n#define A double\n#define FIRST 1.0\n",
         "#define T int\n#define A i64\n#define FIRST 5\n" },
       { RUNNING "#define O T\n#define WAY 0\n#define THREADS 256\n", RUNNING "#define O T\n#define WAY 3\n#define THREADS 32\n",
-        RUNNING "#define O float\n#define WAY 1\n#define THREADS 256\n" } },
+        "#define ROWS 4\n#define V 2\n#define O float\n#define WAY 1\n#define THREADS 256\n" } },
     { &mc_order_text,
       { "#define T float\n#define FLOAT 1\n#define U unsigned\n#define INFINITE 0x7f800000\n#define FLIP 0\n",
         "#define T bf16\n#define FLOAT 1\n#define U unsigned short\n#define INFINITE 0x7f80\n#define FLIP 1\n",
@@ -75,6 +75,7 @@ static const struct {
         "#define T int\n#define FLOAT 0\n#define U unsigned\n#define SIGNED 1\n#define FLIP 0\n" },
       { "" } },
     { &mc_each_text, { FLOATS, "#define T signed char\n#define FLOAT 0\n" }, { "#define C double\n#define I i64\n", "#define C i64\n#define I unsigned char\n" } },
+    { &mc_counts_text, { "" }, { "" } },
     { &mc_gemm_plain_text,
       { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },

@@ -34,7 +34,7 @@ static void beside_the_processor(mc_dtype d, int rank, const int64_t *dims, int 
     agree_free(&a);
 }
 
-/* One warp, one block, several tiles, several chunks; lines in the order of memory and across it. */
+/* One warp, one block, several tiles, several groups of tiles; lines in the order of memory and across it. */
 TEST(gpu_results_so_far)
 {
     static const int64_t shapes[][2] = { { 1, 1 },    { 3, 31 },     { 2, 257 },  { 5, 2049 },
@@ -52,6 +52,8 @@ TEST(gpu_results_so_far)
         }
         beside_the_processor(MC_FLOAT32, 2, shapes[i], 8, 4, formulas, 4096);
     }
+    static const int64_t groups_of_tiles[] = { 2, 300000 };
+    beside_the_processor(MC_FLOAT64, 2, groups_of_tiles, 0, 1, formulas, 4096);
     mc_flag_set("cuda.host", "True");
 }
 
@@ -176,4 +178,59 @@ TEST(gpu_counts)
     beside_the_processor(MC_FLOAT32, 1, few, 0, 5, formulas, 0);
     beside_the_processor(MC_FLOAT32, 1, many, 0, 5, formulas, 0);
     mc_flag_set("cuda.host", "True");
+}
+
+/* Counts of numbers in a GPU's memory, whose size depends on them: few bins, many, a minimum, none; the
+ * numbers are counted where they are, others are copied.  Each is called twice. */
+TEST(gpu_counts_where_the_numbers_are)
+{
+    static const struct { int64_t n, most; const char *formula; } cases[] = {
+        { 1, 0, "bincount(x)" },           { 1000, 7, "bincount(x)" },
+        { 100000, 999, "bincount(x)" },    { 30000, 9000, "bincount(x)" },
+        { 500, 30, "bincount(x, minlength=90)" }, { 0, 0, "bincount(x, minlength=3)" },
+        { 3000, 20, "bincount(x) * 2 + bincount(x, minlength=21)" }, { 3000, 20, "sum(x) + bincount(x)" },
+        { 3000, 20, "bincount(x, weights=x)" },
+    };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_array *x = mc_array_new(MC_INT64, 1, &cases[i].n), *there, *got[2] = { NULL }, *want = NULL;
+        int64_t *v = (int64_t *)(void *)x->data;
+        uint64_t state = 7;
+        for (int64_t k = 0; k < cases[i].n; k++) {
+            state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            v[k] = (int64_t)(state >> 33) % (cases[i].most + 1);
+        }
+        mc_input(g, "x", MC_INT64, 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = cases[i].formula });
+        REQUIRE(f && (there = mc_array_to(x, "cuda0")), "%s: %s %s", cases[i].formula, mc_error(g),
+                mc_last_error());
+        for (int k = 0; k < 2; k++) {
+            CHECK(mc_call(f, MC_IN(there), MC_OUT(&got[k])) == MC_OK, "%s: %s", cases[i].formula,
+                  mc_last_error());
+        }
+        CHECK(mc_call(f, MC_IN(x), MC_OUT(&want)) == MC_OK, "%s: %s", cases[i].formula, mc_last_error());
+        for (int k = 0; k < 2 && want && got[k]; k++) {
+            mc_array *home = mc_array_to(got[k], "cpu");
+            CHECK(home && mc_array_differs(home, want, 0, 0) < 0, "%s of %lld differs", cases[i].formula,
+                  (long long)cases[i].n);
+            mc_array_unref(&home);
+        }
+        if (cases[i].n) {
+            v[cases[i].n / 2] = -4;
+            mc_array *wrong = mc_array_to(x, "cuda0"), *none = NULL;
+            CHECK(mc_call(f, MC_IN(wrong), MC_OUT(&none)) == MC_EINDEX &&
+                      strstr(mc_last_error(), "an element is negative"),
+                  "%s: %s", cases[i].formula, mc_last_error());
+            mc_array_unref(&wrong);
+            mc_array_unref(&none);
+        }
+        mc_array_unref(&got[0]);
+        mc_array_unref(&got[1]);
+        mc_array_unref(&want);
+        mc_array_unref(&there);
+        mc_array_unref(&x);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
 }

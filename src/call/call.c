@@ -38,6 +38,34 @@ static mc_status check_array(const struct mc_function *f, int i, const mc_array 
     return MC_OK;
 }
 
+/* Is input i, in another memory, read by counts alone, which that memory's device makes where the numbers
+ * are? */
+static bool counts_in_place(const struct mc_function *f, int i)
+{
+    const struct mc_program *pr = &f->code->program;
+    const mc_array *a = f->arg[i];
+    const mc_node *x = pr->input[i];
+    const int v = pr->value_of[x->id];
+    bool so = pr->dynamic && mc_array_space(a)->counts && mc_array_is_contiguous(a) && a->dtype == MC_INT64 &&
+              a->rank == 1 && f->code->mode != MODE_DEBUG;
+    for (size_t s = 0; s < pr->step.n && so; s++) {
+        const struct mc_step *st = &pr->step.at[s];
+        for (int k = 0; k < st->nsrc && so; k++) {
+            const mc_node *n = st->node[0];
+            so = st->src[k] != v ||
+                 (st->kind == STEP_HOST && st->nnode == 1 && n->op->line == LINE_COUNTS && n->in[0] == x &&
+                  n->in[1]->type.rank == 0 && n->in[1]->type.dtype == MC_INT64);
+        }
+    }
+    for (int k = 0; k < pr->noutput && so; k++) {
+        so = pr->output[k] != v;
+    }
+    for (int k = 0; k < pr->nupdate && so; k++) {
+        so = pr->update[k] != v;
+    }
+    return so;
+}
+
 /* Takes an array for input i.  Another dtype is converted if no value can be lost, or if downcasting is
  * allowed. */
 static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
@@ -63,7 +91,8 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
             f->name, i, f->input[i].name, mc_dtype_name(a->dtype), mc_dtype_name(want));
     }
     const struct mc_space *space = f->arg[i] ? mc_array_space(f->arg[i]) : NULL;
-    if (space && (f->code->program.key_input[i] || space != f->code->device->space)) {
+    if (space && (f->code->program.key_input[i] || space != f->code->device->space) &&
+        !counts_in_place(f, i)) {
         /* the host reads inputs that decide sizes; arrays of other devices are copied by way of the host */
         mc_array *near = mc_array_on_host(f->arg[i]);
         mc_array_unref(&f->arg[i]);

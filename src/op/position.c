@@ -102,6 +102,20 @@ static int64_t largest(const mc_array *i, bool *negative)
     return most;
 }
 
+/* The same of numbers in any memory. */
+static mc_status largest_of(const mc_array *i, int64_t *most, bool *negative)
+{
+    const struct mc_space *space = mc_array_space(i);
+    if (space && space->largest && mc_array_is_contiguous(i)) {
+        return space->largest(space, (const int64_t *)(const void *)i->data, i->dims[0], most, negative);
+    }
+    mc_array *near = mc_array_on_host(i);
+    TRY(near ? MC_OK : mc_last_status());
+    *most = largest(near, negative);
+    mc_array_unref(&near);
+    return MC_OK;
+}
+
 static mc_status counts_infer(struct mc_infer *q)
 {
     int64_t n = -1;
@@ -112,7 +126,8 @@ static mc_status counts_infer(struct mc_infer *q)
     }
     if (q->value[0]) {
         bool negative;
-        n = MC_MAX(largest(q->value[0], &negative) + 1, mc_attr_int(&q->attr[0]));
+        TRY(largest_of(q->value[0], &n, &negative));
+        n = MC_MAX(n + 1, mc_attr_int(&q->attr[0]));
         if (negative) {
             return mc_fail(MC_EINDEX, "bincount: an element is negative");
         }
@@ -125,6 +140,12 @@ static mc_status counts_eval(const mc_node *n, mc_array *const *in, mc_array *co
 {
     const mc_array *i = in[0], *w = in[1];
     const mc_dtype d = w->dtype;
+    const struct mc_space *space = mc_array_space(i);
+    if (space) { /* the weight is one int64, and the space counts: see mc_call */
+        return space->counts(space, (const int64_t *)(const void *)i->data, i->dims[0],
+                             mc_load_i64(MC_INT64, w->data), out[0]->dims[0],
+                             (int64_t *)(void *)out[0]->data);
+    }
     const int64_t step = w->rank ? w->strides[0] : 0, size = mc_dtypes[d].size;
     (void)n;
     memset(out[0]->data, 0, (size_t)(out[0]->dims[0] * size));

@@ -58,6 +58,13 @@ struct mc_space {
     /* both in this space, not overlapping */
     mc_status (*copy)(const struct mc_space *s, void *to, const void *from, size_t n);
     void (*release)(const struct mc_space *s, void *p);
+    /* Of n int64 numbers in this space: the largest, -1 of none, and whether one is negative; how often each
+     * of 0 ... bins - 1 occurs, times weight, as an array on the host.  NULL: the numbers must be copied to
+     * the host. */
+    mc_status (*largest)(const struct mc_space *s, const int64_t *x, int64_t n, int64_t *most,
+                         bool *negative);
+    mc_status (*counts)(const struct mc_space *s, const int64_t *x, int64_t n, int64_t weight, int64_t bins,
+                        int64_t *host);
 };
 struct mc_storage {
     _Atomic int refs;

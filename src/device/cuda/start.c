@@ -247,7 +247,14 @@ static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_proper
     d->shared = (size_t)attribute(device, NV_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     d->cooperative = attribute(device, NV_CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) > 0;
     d->together = f->sm >= TOGETHER_SM ? TOGETHER : 1;
-    d->space = (struct mc_space){ d->id, d, space_put, space_get, space_copy, space_release };
+    d->space = (struct mc_space){
+        .name = d->id,
+        .device = d,
+        .put = space_put,
+        .get = space_get,
+        .copy = space_copy,
+        .release = space_release,
+    };
     d->device = (struct mc_device){ d->id, ordinal, f->memory, &d->space, &device_ops };
     mc_snprintf(d->id, sizeof d->id, "cuda%d", ordinal);
     memcpy(d->name, f->name, sizeof d->name);

@@ -19,6 +19,9 @@ static struct mc_device *start(const char *device)
 {
     int ordinal;
     struct mc_cuda *d = mc_cuda_parse(device, &ordinal) < 0 ? NULL : mc_cuda_start(ordinal);
+    if (d) {
+        mc_cuda_space_counts(d);
+    }
     return d ? &d->device : NULL;
 }
 

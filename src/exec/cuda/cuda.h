@@ -108,6 +108,8 @@ struct mc_factor;
 void mc_factor_source(const struct mc_factor *f, struct mc_str *defines); /* what precedes the text */
 /* the error that the kernel of e has set in the error words */
 mc_status mc_cuda_factor_error(const struct mc_exec *e, const int64_t *err);
+/* counts.c: the space's functions `largest` and `counts` */
+void mc_cuda_space_counts(struct mc_cuda *d);
 /* custom.c: users' ops given as CUDA C */
 mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u);
 mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
@@ -146,7 +148,7 @@ void mc_cuda_fn_recordings_free(struct mc_function *f, struct mc_cuda_fn_plan *q
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */
 extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
-    mc_first_text, mc_each_text, mc_factor_step_text, mc_index_step_text;
+    mc_first_text, mc_each_text, mc_counts_text, mc_factor_step_text, mc_index_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
 /* allocates the error words before the first call */

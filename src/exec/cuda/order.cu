@@ -7,7 +7,7 @@
  * With POSITIONS an element has its position in x with it, and the result is positions. */
 #include "exec/cuda/order_args.h"
 typedef mc_order_args args;
-enum { WARPS = THREADS / 32, TILE = THREADS * ITEMS, DIGITS = 256, PASSES = sizeof(U) };
+enum { WARPS = THREADS / 32, TILE = THREADS * ITEMS, DIGITS = 256, PASSES = sizeof(U), AT_ONCE = 4 };
 enum { OWNERS = THREADS < DIGITS ? THREADS : DIGITS, OWN = DIGITS / OWNERS }; /* threads that own digits */
 #define OWNED(d) (int d = threadIdx.x * OWN; threadIdx.x < OWNERS && d < (int)threadIdx.x * OWN + OWN; d++)
 
@@ -180,15 +180,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) digits(const __grid_consta
         (&count[0][0])[i] = 0;
     }
     __syncthreads();
-    for (i64 begin = blockIdx.x * (i64)THREADS; begin < a.l.count; begin += gridDim.x * (i64)THREADS) {
-        const i64 i = begin + threadIdx.x;
-        const bool in = i < a.l.count;
-        const U u = in ? bits_of(x[i * a.l.xstep]) : (U)0;
-        tally<8>(count[PASSES - 1], digit_of(u, PASSES - 1), in); /* of floats most have few top digits */
+    for (i64 begin = blockIdx.x * (i64)(THREADS * AT_ONCE); begin < a.l.count;
+         begin += gridDim.x * (i64)(THREADS * AT_ONCE)) {
+        U u[AT_ONCE];
 #pragma unroll
-        for (int pass = 0; pass < PASSES - 1; pass++) {
-            if (in) {
-                atomicAdd(&count[pass][digit_of(u, pass)], 1u);
+        for (int j = 0; j < AT_ONCE; j++) {
+            const i64 i = begin + THREADS * j + threadIdx.x;
+            u[j] = i < a.l.count ? bits_of(x[i * a.l.xstep]) : (U)0;
+        }
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            const bool in = begin + THREADS * j + threadIdx.x < a.l.count;
+            /* of floats most have few top digits */
+            tally<8>(count[PASSES - 1], digit_of(u[j], PASSES - 1), in);
+#pragma unroll
+            for (int pass = 0; pass < PASSES - 1; pass++) {
+                if (in) {
+                    atomicAdd(&count[pass][digit_of(u[j], pass)], 1u);
+                }
             }
         }
     }
@@ -200,22 +209,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) digits(const __grid_consta
     }
 }
 
-enum { PART = 1 << 30, WHOLE = 2 }; /* the top bits of a state: the tile's count; with those before it */
+/* the top bits of a state: the tile's count; with those before it */
+enum { PART = 1 << 30, WHOLE = 2, BACK = 4 };
 
-/* Elements of the digit in the tiles before; *state is the tile's. */
+/* Elements of the digit in the tiles before; *state is the tile's.  BACK states are read at once, so that
+ * one does not wait for another; tile 0 is whole. */
 __device__ __forceinline__ unsigned before_tiles(unsigned *state, unsigned tile, unsigned mine)
 {
     unsigned sum = 0;
+    bool whole = tile == 0;
     if (tile) {
         *(volatile unsigned *)state = mine | PART;
-        for (const unsigned *p = state - DIGITS;; p -= DIGITS) {
-            unsigned v;
-            do {
-                v = *(const volatile unsigned *)p;
-            } while (v >> 30 == 0);
-            sum += v & (PART - 1);
-            if (v >> 30 == WHOLE) {
-                break;
+    }
+    for (int before = (int)tile - 1; !whole; before -= BACK) {
+        const volatile unsigned *p = state - (i64)((int)tile - before) * DIGITS;
+        unsigned v[BACK];
+#pragma unroll
+        for (int j = 0; j < BACK; j++) {
+            v[j] = j <= before ? p[-(i64)j * DIGITS] : 0;
+        }
+#pragma unroll
+        for (int j = 0; j < BACK; j++) {
+            if (!whole) {
+                while (v[j] >> 30 == 0) {
+                    v[j] = p[-(i64)j * DIGITS];
+                }
+                sum += v[j] & (PART - 1);
+                whole = v[j] >> 30 == WHOLE;
             }
         }
     }
@@ -223,7 +243,7 @@ __device__ __forceinline__ unsigned before_tiles(unsigned *state, unsigned tile,
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constant__ args a)
+extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(const __grid_constant__ args a)
 {
     __shared__ tile s;
     __shared__ U moved[TILE];
@@ -295,7 +315,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) pass_(const __grid_constan
         }
     }
 #if POSITIONS
-    __shared__ unsigned moved_at[TILE];
+    /* in the memory of the elements, which have been read, if that is enough */
+    __shared__ unsigned own[sizeof(U) < 4 ? TILE : 1];
+    unsigned *const moved_at = sizeof(U) < 4 ? own : (unsigned *)moved;
+    __syncthreads();
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
         const i64 i = first + 32 * j;

@@ -1,20 +1,22 @@
 /* running.c: sums, products and extremes so far along an axis on a GPU (running.cu).
  *
- * Invariant: how a line is divided follows from its length and strides alone, so every GPU adds in the same
- * order. */
+ * Invariant: how a line is divided follows from its length and strides alone, and so does the order in which
+ * the parts are added, so every GPU gives the same bits. */
 #include "exec/cuda/lines.h"
 #include "exec/cuda/running_args.h"
 
-enum { WIDE = 256, NARROW = 32, ITEMS = 8, MOST_CHUNKS = 512 };
+enum { WIDE = 512, NARROW = 32, ROWS = 4, WORD = 16, MOST_AT_ONCE = 4 };
 enum { DOWN_THREADS = 128, DOWN_CHUNK = 32, MOST_DOWN = 64 };
-enum { TOTALS, RUNNING, DOWN_TOTALS, DOWN, KERNELS };
-static const char *const names[KERNELS] = { "totals", "running", "down_totals", "down" };
+enum { RUNNING, DOWN_TOTALS, DOWN, KERNELS };
+static const char *const names[KERNELS] = { "running", "down_totals", "down" };
 struct mc_running {
     struct mc_exec exec;
     void *kernel[KERNELS];
-    unsigned threads;
+    unsigned threads, at_once;  /* at_once: elements of an access */
     int x, y;                   /* value ids */
     bool down;                  /* a thread for each line */
+    int64_t chunks;             /* of `down` */
+    size_t ticket, total, group, cleared; /* of the scratch; cleared: bytes of all */
     struct mc_running_args args;
 };
 
@@ -53,16 +55,29 @@ static mc_status load(struct mc_running *w, const struct mc_lines_step *s)
     mc_str_addf(
         &defines,
         "#undef A\n#define A %s\n#define O %s\n#define FIRST ((A)%s)\n#define WAY %d\n#define THREADS "
-        "%u\n#define ITEMS %d\n",
-        sum_type(s->kind, s->to), mc_dtypes[s->to].c, identity(s->kind, s->to), s->kind, w->threads, ITEMS);
+        "%u\n#define ROWS %d\n#define V %u\n",
+        sum_type(s->kind, s->to), mc_dtypes[s->to].c, identity(s->kind, s->to), s->kind, w->threads, ROWS,
+        w->at_once);
     for (int i = 0; i < KERNELS; i++) {
         kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i],
-                                                  (i >= DOWN_TOTALS) == w->down ? names[i] : NULL };
+                                                  (i == RUNNING) != w->down ? names[i] : NULL };
     }
     return mc_cuda_kernels(&mc_running_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
 }
 
 /* ---- running ---- */
+
+static bool aligned(const void *p) { return (uintptr_t)p % WORD == 0; }
+
+static mc_status run_down(struct mc_cuda *d, const struct mc_running *w, struct mc_running_args *a)
+{
+    struct mc_grid g = mc_cuda_grid_1d(a->l.lines, DOWN_THREADS);
+    g.blocks[1] = (unsigned)w->chunks;
+    for (int k = w->chunks > 1 ? DOWN_TOTALS : DOWN; k <= DOWN; k++) {
+        TRY(mc_cuda_launch(d, w->kernel[k], names[k], &g, a, sizeof *a));
+    }
+    return MC_OK;
+}
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
                      char *scratch)
@@ -70,54 +85,91 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     (void)p;
     (void)step;
     const struct mc_running *w = (struct mc_running *)e;
+    struct mc_cuda *d = mc_cuda_of(f->code);
     struct mc_running_args a = w->args;
-    const int first = w->down ? DOWN_TOTALS : TOTALS;
-    struct mc_grid g = mc_cuda_grid_1d(a.l.lines, DOWN_THREADS);
     a.x = f->ptr[w->x];
     a.y = f->ptr[w->y];
-    a.sums = scratch;
     if (w->down) {
-        g.blocks[1] = (unsigned)a.chunks;
-    } else {
-        g = (struct mc_grid){ { (unsigned)(a.l.lines * a.chunks), 1, 1 }, { w->threads, 1, 1 }, 0 };
+        a.sums = scratch;
+        return run_down(d, w, &a);
     }
-    for (int k = first + (a.chunks == 1); k < first + 2; k++) {
-        TRY(mc_cuda_launch(mc_cuda_of(f->code), w->kernel[k], names[k], &g, &a, sizeof a));
-    }
-    return MC_OK;
+    const struct mc_grid g = { { (unsigned)(a.l.lines * a.tiles), 1, 1 }, { w->threads, 1, 1 }, 0 };
+    a.words &= aligned(a.x) && aligned(a.y);
+    a.ticket = (unsigned *)(void *)scratch;
+    a.total = (uint64_t *)(void *)(scratch + w->total);
+    a.group = (uint64_t *)(void *)(scratch + w->group);
+    TRY(w->cleared ? mc_cuda_clear(d, scratch, w->cleared) : MC_OK);
+    return mc_cuda_launch(d, w->kernel[RUNNING], names[RUNNING], &g, &a, sizeof a);
 }
 
 static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
 /* ---- a shape ---- */
 
-static void divide(struct mc_running_args *a, int64_t least, int64_t most, int64_t unit)
+static mc_status too_many(void)
 {
-    const int64_t chunks = MC_MAX(MC_MIN(a->l.count / least, most), (int64_t)1);
-    a->chunk = ((a->l.count + chunks - 1) / chunks + unit - 1) / unit * unit;
-    a->chunks = (a->l.count + a->chunk - 1) / a->chunk;
+    return mc_fail(MC_ESHAPE, "the lines are too many to count");
+}
+
+static mc_status divide_down(struct mc_running *w, const struct mc_lines_step *s)
+{
+    const int64_t unit = DOWN_CHUNK / 4, count = s->l.count,
+                  chunks = MC_MAX(MC_MIN(count / DOWN_CHUNK, (int64_t)MOST_DOWN), (int64_t)1);
+    size_t bytes = 0;
+    w->args.chunk = ((count + chunks - 1) / chunks + unit - 1) / unit * unit;
+    w->chunks = (count + w->args.chunk - 1) / w->args.chunk;
+    if (s->l.lines > INT32_MAX / w->chunks || !mc_mul_size((size_t)(s->l.lines * w->chunks), 8, &bytes)) {
+        return too_many();
+    }
+    mc_lines_workspace(s, bytes);
+    return MC_OK;
+}
+
+/* Does each line begin at a multiple of WORD bytes, if the first one does? */
+static bool in_words(const struct mc_lines_step *s)
+{
+    const int64_t xsize = mc_dtypes[s->from].size, ysize = mc_dtypes[s->to].size;
+    bool so = s->l.xstep == 1 && s->l.ystep == 1;
+    for (int i = 0; i < s->l.axes; i++) {
+        so = so && s->l.xline[i] * xsize % WORD == 0 && s->l.yline[i] * ysize % WORD == 0;
+    }
+    return so;
+}
+
+static mc_status divide_tiles(struct mc_running *w, const struct mc_lines_step *s)
+{
+    struct mc_running_args *a = &w->args;
+    for (w->threads = NARROW; w->threads < WIDE && w->threads * ROWS * w->at_once < s->l.count;) {
+        w->threads *= 2;
+    }
+    const int64_t tile = (int64_t)w->threads * ROWS * w->at_once;
+    a->tiles = (s->l.count + tile - 1) / tile;
+    a->groups = (a->tiles + RUNNING_GROUP - 1) / RUNNING_GROUP;
+    a->words = in_words(s);
+    if (s->l.lines > INT32_MAX / a->tiles) {
+        return too_many();
+    }
+    if (a->tiles > 1) {
+        w->total = WORD;
+        w->group = w->total + (size_t)(s->l.lines * a->tiles) * 2 * sizeof *a->total;
+        w->cleared = w->group + (size_t)(s->l.lines * a->groups) * 2 * sizeof *a->group;
+        mc_lines_workspace(s, w->cleared);
+    }
+    return MC_OK;
 }
 
 mc_status mc_running_make(const struct mc_lines_step *s, struct mc_exec **made)
 {
     struct mc_running *w = mc_calloc(1, sizeof *w, "plan");
-    size_t bytes = 0;
     if (!w) {
         return MC_EMEMORY;
     }
     *made = &w->exec;
-    *w = (struct mc_running){ .exec = { &ops }, .x = s->x, .y = s->y, .args = { .l = s->l } };
+    *w = (struct mc_running){
+        .exec = { &ops }, .x = s->x, .y = s->y, .threads = WIDE, .args = { .l = s->l }
+    };
+    w->at_once = MC_MIN(WORD / (unsigned)mc_dtypes[s->from].size, MOST_AT_ONCE);
     w->down = s->l.axes && s->l.xline[0] == 1 && s->l.xstep != 1 && s->l.size[0] >= NARROW;
-    w->threads = s->l.count > NARROW * ITEMS ? WIDE : NARROW;
-    if (w->down) {
-        divide(&w->args, DOWN_CHUNK, MOST_DOWN, DOWN_CHUNK / 4);
-    } else {
-        divide(&w->args, 2 * WIDE * ITEMS, MOST_CHUNKS, w->threads * ITEMS);
-    }
-    if (s->l.lines > INT32_MAX / w->args.chunks ||
-        !mc_mul_size((size_t)(s->l.lines * w->args.chunks), 8, &bytes)) {
-        return mc_fail(MC_ESHAPE, "the lines are too many to count");
-    }
-    mc_lines_workspace(s, bytes);
+    TRY(w->down ? divide_down(w, s) : divide_tiles(w, s));
     return load(w, s);
 }

@@ -1,12 +1,16 @@
 /* running.cu: results so far along an axis: sums, products, extremes.
  *
- * totals, running:   a line is divided into chunks, each of one block.  A block joins the totals of the
- *                    chunks before its own, then goes through its chunk tile by tile.
- * down_totals, down: the same where adjacent lines are adjacent in memory: each thread has a chunk of a line.
- * T is x's dtype, O the result's, A what is joined, FIRST its identity. */
+ * running:           a block has a tile of a line in registers.  It publishes the tile's total, joins the
+ *                    totals of the groups of tiles before its own, each published by its last tile, and
+ *                    those of the tiles before it in its group, and writes its results: x is read once.
+ *                    Tiles are begun in order, so those before a tile need nothing of it.
+ * down_totals, down: where adjacent lines are adjacent in memory: each thread has a chunk of a line, and
+ *                    joins the totals of the chunks before.
+ * T is x's dtype, O the result's, A what is joined, FIRST its identity.  V elements are one access.  What is
+ * joined with what follows from the sizes alone. */
 #include "exec/cuda/running_args.h"
 typedef mc_running_args args;
-enum { WARPS = THREADS / 32, TILE = THREADS * ITEMS };
+enum { WARPS = THREADS / 32, OF_WARP = 32 * V * ROWS, TILE = THREADS * V * ROWS, GROUP = RUNNING_GROUP };
 
 /* The order matters: a product of rounded numbers, and of equal extremes the first. */
 __device__ __forceinline__ A joined(A before, A v)
@@ -32,78 +36,184 @@ __device__ __forceinline__ A in_warp(A v)
     return v;
 }
 
-/* What is before this warp's part, whose total is `mine`; *carry goes on to the end of all parts. */
-__device__ __forceinline__ A before_warp(A mine, A *of_warps, A *carry)
+/* What the lanes before this one give, after v of lane 0. */
+__device__ __forceinline__ A before_lane(A sum)
+{
+    const A before = __shfl_up_sync(0xffffffff, sum, 1);
+    return threadIdx.x % 32 ? before : FIRST;
+}
+
+/* What the warps before this one give; *all: what the block gives.  `mine`: the warp's total, in every lane.
+ */
+__device__ __forceinline__ A before_warp(A mine, A *of_warps, A *all)
 {
     const int warp = threadIdx.x / 32;
-    A before = *carry;
+    A before = FIRST, sum = FIRST;
     if (threadIdx.x % 32 == 0) {
         of_warps[warp] = mine;
     }
     __syncthreads();
     for (int w = 0; w < WARPS; w++) {
-        before = w == warp ? *carry : before;
-        *carry = joined(*carry, of_warps[w]);
+        before = w == warp ? sum : before;
+        sum = joined(sum, of_warps[w]);
     }
+    *all = sum;
     return before;
 }
 
-/* Returns what all elements of a chunk give, after `carry`. */
-template <bool writes> __device__ __forceinline__ A through(const args &a, i64 line, i64 part, A carry)
+/* ---- totals of tiles: a word of eight bytes holds half of the value and a mark, so no word is read half
+ * written, and no order between the two is needed ---- */
+
+__device__ __forceinline__ void publish(u64 *word, A v)
 {
-    __shared__ A of_warps[2][WARPS]; /* two, so that one barrier a tile is enough */
-    const i64 from = part * a.chunk, to = from + a.chunk < a.l.count ? from + a.chunk : a.l.count;
-    const T *x = a.x + begin_of(a.l, line, a.l.xline);
-    O *y = a.y + begin_of(a.l, line, a.l.yline);
-    int side = 0;
-    for (i64 tile = from; tile < to; tile += TILE, side ^= 1) {
-        const i64 at = tile + threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
-        A v[ITEMS], mine = FIRST;
-#pragma unroll
-        for (int j = 0; j < ITEMS; j++) {
-            v[j] = at + 32 * j < to ? get<A>(x[(at + 32 * j) * a.l.xstep]) : FIRST;
+    const u64 u = *(const u64 *)&v;
+    ((volatile u64 *)word)[0] = u << 32 | 1;
+    ((volatile u64 *)word)[1] = u >> 32 << 32 | 1;
+}
+
+__device__ __forceinline__ A published(const u64 *word)
+{
+    u64 low = ((const volatile u64 *)word)[0], high = ((const volatile u64 *)word)[1];
+    while ((low & high & 1) == 0) {
+        __nanosleep(64); /* or all that wait would keep the one that writes from it */
+        low = ((const volatile u64 *)word)[0];
+        high = ((const volatile u64 *)word)[1];
+    }
+    const u64 u = low >> 32 | high >> 32 << 32;
+    return *(const A *)&u;
+}
+
+/* What n totals give, by the threads in order; all threads get it. */
+__device__ __forceinline__ A joined_totals(const u64 *total, i64 n, A *of_warps)
+{
+    A sum = FIRST;
+    for (i64 from = 0; from < n; from += THREADS) {
+        A all, v = FIRST;
+        if (from + threadIdx.x < n) {
+            v = published(total + 2 * (from + threadIdx.x));
         }
+        v = in_warp(v);
+        __syncthreads(); /* of_warps was read */
+        before_warp(__shfl_sync(0xffffffff, v, 31), of_warps, &all);
+        sum = joined(sum, all);
+    }
+    return sum;
+}
+
+/* What the tiles before tile `mine` of the line give.  `all`: what the tile gives.  No group waits for
+ * another. */
+__device__ __forceinline__ A before_tile(const args &a, i64 line, i64 mine, A all, A *of_warps)
+{
+    u64 *const total = a.total + 2 * (line * a.tiles), *const group = a.group + 2 * (line * a.groups);
+    const i64 g = mine / GROUP, place = mine % GROUP;
+    if (threadIdx.x == 0) {
+        publish(total + 2 * mine, all);
+    }
+    const A in_group = joined_totals(total + 2 * (g * GROUP), place, of_warps);
+    if (threadIdx.x == 0 && place == GROUP - 1) {
+        publish(group + 2 * g, joined(in_group, all));
+    }
+    return joined(joined_totals(group, g, of_warps), in_group);
+}
+
+/* ---- a tile: a warp has ROWS rows of 32 V elements; a lane V of each ---- */
+
+template <int bytes> struct word { typedef uint4 type; };
+template <> struct word<8> { typedef uint2 type; };
+template <> struct word<4> { typedef unsigned type; };
+template <class E> using word_of = typename word<V * sizeof(E)>::type;
+
+template <bool words> __device__ __forceinline__ void read_row(const args &a, const T *x, i64 at, T *v)
+{
+    if (words) { /* V is at most 16 / sizeof(T) */
+        *(word_of<T> *)v = *(const word_of<T> *)(x + at);
+    } else {
 #pragma unroll
-        for (int j = 0; j < ITEMS; j++) {
-            v[j] = in_warp(v[j]);
-        }
-#pragma unroll
-        for (int j = 0; j < ITEMS; j++) {
-            const A all = __shfl_sync(0xffffffff, v[j], 31);
-            v[j] = joined(mine, v[j]);
-            mine = joined(mine, all);
-        }
-        const A before = before_warp(mine, of_warps[side], &carry);
-#pragma unroll
-        for (int j = 0; j < ITEMS; j++) {
-            if (writes && at + 32 * j < to) {
-                y[(at + 32 * j) * a.l.ystep] = put<O>(joined(before, v[j]));
+        for (int j = 0; j < V; j++) {
+            if (at + j < a.l.count) {
+                v[j] = x[(at + j) * a.l.xstep];
             }
         }
     }
-    return carry;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) totals(const __grid_constant__ args a)
+template <bool words> __device__ __forceinline__ void write_row(const args &a, O *y, i64 at, const O *v)
 {
-    const A sum = through<false>(a, blockIdx.x / a.chunks, blockIdx.x % a.chunks, FIRST);
-    if (threadIdx.x == 0) {
-        a.sums[blockIdx.x] = sum;
+    if (words) {
+        const int n = sizeof(word_of<O>) / sizeof(O);
+#pragma unroll
+        for (int j = 0; j < V; j += n) {
+            *(word_of<O> *)(y + at + j) = *(const word_of<O> *)(v + j);
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            if (at + j < a.l.count) {
+                y[(at + j) * a.l.ystep] = v[j];
+            }
+        }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) running(const __grid_constant__ args a)
+template <bool words> __device__ __forceinline__ void through(const args &a, i64 line, i64 mine)
 {
-    __shared__ A of_warps[WARPS];
-    const i64 line = blockIdx.x / a.chunks, mine = blockIdx.x % a.chunks;
-    A carry = FIRST;
-    for (i64 c = 0; c < mine; c += THREADS) {
-        const i64 i = c + threadIdx.x;
-        const A v = in_warp(i < mine ? a.sums[line * a.chunks + i] : FIRST);
-        before_warp(__shfl_sync(0xffffffff, v, 31), of_warps, &carry);
+    __shared__ A of_warps[2][WARPS];
+    const T *x = a.x + begin_of(a.l, line, a.l.xline);
+    O *y = a.y + begin_of(a.l, line, a.l.yline);
+    const i64 first = mine * TILE + threadIdx.x / 32 * OF_WARP + threadIdx.x % 32 * V;
+    alignas(16) T v[ROWS][V];
+    A before[ROWS], sum = FIRST, all;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        read_row<words>(a, x, first + r * (32 * V), v[r]);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        A own = FIRST;
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            if (words || first + r * (32 * V) + j < a.l.count) {
+                own = joined(own, get<A>(v[r][j]));
+            }
+        }
+        own = in_warp(own);
+        before[r] = joined(sum, before_lane(own));
+        sum = joined(sum, __shfl_sync(0xffffffff, own, 31));
+    }
+    A carry = before_warp(sum, of_warps[0], &all);
+    if (a.tiles > 1) {
+        carry = joined(before_tile(a, line, mine, all, of_warps[1]), carry);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        alignas(16) O out[V];
+        A so_far = joined(carry, before[r]);
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            so_far = joined(so_far, get<A>(v[r][j]));
+            out[j] = put<O>(so_far);
+        }
+        write_row<words>(a, y, first + r * (32 * V), out);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) running(const __grid_constant__ args a)
+{
+    __shared__ unsigned ticket;
+    i64 tile = blockIdx.x;
+    if (a.tiles > 1) {
+        if (threadIdx.x == 0) {
+            ticket = atomicAdd(a.ticket, 1u);
+        }
         __syncthreads();
+        tile = ticket;
     }
-    through<true>(a, line, mine, carry);
+    const i64 line = tile / a.tiles, mine = tile % a.tiles;
+    if (a.words && (mine + 1) * TILE <= a.l.count) {
+        through<true>(a, line, mine);
+    } else {
+        through<false>(a, line, mine);
+    }
 }
 
 /* ---- many lines side by side ---- */

@@ -8,13 +8,18 @@ MC_ARGS_TYPE(T);
 MC_ARGS_TYPE(A);
 MC_ARGS_TYPE(O);
 
+enum { RUNNING_GROUP = 64 };                    /* tiles of a group */
 struct mc_running_args {
     const T *x;
     O *y;
-    A *sums;                                    /* (lines, chunks), of chunks */
+    A *sums;                                    /* of `down`: (chunks, lines) */
+    unsigned *ticket;                           /* tiles begun */
+    u64 *total, *group;                         /* two words each: (lines, tiles), (lines, groups) */
     struct mc_lines_args l;
-    i64 chunk, chunks;
+    i64 chunk;                                  /* of `down` */
+    i64 tiles, groups;                          /* of a line */
+    int words, more;                            /* words: whole tiles of x and y are aligned and contiguous */
 };
-MC_ARGS_SIZE(mc_running_args, 272);
+MC_ARGS_SIZE(mc_running_args, 312);
 
 #endif

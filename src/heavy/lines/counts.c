@@ -68,8 +68,8 @@ mc_status mc_counts_run(const struct mc_line_work *w)
     struct counts c = { .i = (const int64_t *)(const void *)w->in[0]->data, .n = w->in[0]->dims[0],
                         .bins = y->dims[0], .table = (int64_t *)(void *)w->scratch };
     const bool counted = !weight->rank && y->dtype == MC_INT64;
-    if (!mc_array_is_contiguous(w->in[0]) || !mc_array_is_contiguous(weight) || (!counted && !weight->rank) ||
-        (counted && c.bins > MOST_BINS)) {
+    if (mc_array_space(w->in[0]) || !mc_array_is_contiguous(w->in[0]) || !mc_array_is_contiguous(weight) ||
+        (!counted && !weight->rank) || (counted && c.bins > MOST_BINS)) {
         return w->node->op->eval(w->node, w->in, w->out);
     }
     memset(y->data, 0, (size_t)c.bins * mc_dtypes[y->dtype].size);

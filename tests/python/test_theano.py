@@ -346,21 +346,6 @@ def test_scan_updates_shared_variables():
     assert n.get_value() == 32
 
 
-def test_random_streams():
-    srng = T.shared_randomstreams.RandomStreams(seed=7)
-    u, n, b = srng.uniform((500,)), srng.normal((500,), avg=2, std=.1), srng.binomial((500,), p=.3)
-    f = theano.function([], [u, n, b])
-    first, second = f(), f()
-    assert not np.allclose(first[0], second[0]) and 0 <= first[0].min() and first[0].max() < 1
-    assert abs(first[1].mean() - 2) < .05 and abs(first[2].mean() - .3) < .1 and b.dtype == "int64"
-    again = T.shared_randomstreams.RandomStreams(seed=7)
-    assert np.array_equal(theano.function([], again.uniform((500,)))(), first[0])
-    fixed = theano.function([], u, no_default_updates=True)
-    assert np.array_equal(fixed(), fixed())
-    p = srng.multinomial(pvals=np.array([[.1, .9], [1., 0.]]))
-    assert list(theano.function([], p)().sum(axis=1)) == [1, 1]
-
-
 def test_ifelse():
     e = theano.ifelse.ifelse(T.gt(s, 0), x, -x)
     f = theano.function([s, x], e)

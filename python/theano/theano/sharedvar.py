@@ -74,11 +74,17 @@ def revive(value, name, broadcastable):
     return make(value, name, broadcastable)
 
 
+CONSTRUCTORS = {}  # of values of other types: type -> function
+
+
 def shared(value, name=None, strict=False, allow_downcast=None, borrow=False, broadcastable=None, target=None,
            **kwargs):
     """A shared variable of this value: an array, or a number of Python or NumPy."""
     if isinstance(value, Variable):
         raise TypeError("Shared variable constructor needs numeric values and not symbolic variables.")
+    for kind, constructor in CONSTRUCTORS.items():
+        if isinstance(value, kind):
+            return constructor(value, name, strict, allow_downcast, borrow)
     if not isinstance(value, (np.ndarray, np.generic, int, float)) or isinstance(value, bool):
         raise TypeError("shared: the value is an array or a number, not a %s; numpy.asarray makes an array"
                         % type(value).__name__)

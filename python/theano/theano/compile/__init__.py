@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import Apply, Constant, Elemwise, Library, Variable, as_tensor_variable, graph, missing
 from ..config import MODES, config, stages_of
-from ..sharedvar import SharedVariable, shared  # noqa: F401
+from ..sharedvar import CONSTRUCTORS, SharedVariable, shared  # noqa: F401
 from monochord import _monochord
 
 
@@ -35,6 +35,12 @@ class Out:
 
 
 SymbolicInput, SymbolicOutput = In, Out
+
+
+def as_value(i, value=None):
+    """The value of an input with an update, or another, as its shared variable takes it."""
+    value = i.value if value is None else value
+    return value if isinstance(value, tuple(CONSTRUCTORS)) else np.asarray(value, i.variable.dtype)
 
 
 class Mode:
@@ -166,7 +172,7 @@ class Plan:
         """Inputs with an update are shared variables."""
         for i in list(self.inputs):
             if i.update is not None:
-                i.state = shared(np.asarray(i.value, i.variable.dtype), i.name)
+                i.state = shared(as_value(i), i.name)
                 self.replaced.append((i.variable, i.state))
                 self.updates[i.state] = as_tensor_variable(i.update)
         self.states = [i for i in self.inputs if i.update is not None]
@@ -302,7 +308,7 @@ class Function:
     def __setitem__(self, key, value):
         i = self._input(key)
         if i.update is not None:
-            i.state.set_value(np.asarray(value, i.variable.dtype))
+            i.state.set_value(as_value(i, value))
         else:
             i.value, self._plain = value, False
 

@@ -88,7 +88,7 @@ class var:
 
 variance = basic.var
 var_module, var = var, basic.var
-from . import nnet, signal, extra_ops, shared_randomstreams, xlogx, opt, type, nlinalg, slinalg, fft, subtensor, elemwise, blas  # noqa: E402,F401
+from . import nnet, signal, extra_ops, raw_random, shared_randomstreams, xlogx, opt, type, nlinalg, slinalg, fft, subtensor, elemwise, blas  # noqa: E402,F401
 from .sharedvar import shared as _shared  # noqa: E402,F401
 from .sharedvar import TensorSharedVariable  # noqa: E402,F401
 

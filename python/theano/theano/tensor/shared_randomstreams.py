@@ -1,8 +1,91 @@
-from ..sandbox.rng_mrg import Streams
+"""Streams of NumPy's random numbers: each random variable has a RandomState of its own, in a shared variable."""
+import numpy as np
+
+from ..core import graph, leaf, missing
+from ..sharedvar import CONSTRUCTORS, TensorSharedVariable
+from .raw_random import WORDS, RandomStreamsBase, load, random_state_type, words_of
 
 
-class RandomStreams(Streams):
-    """Theano's streams of NumPy's generator: the library's own, counter-based."""
+class RandomStateSharedVariable(TensorSharedVariable):
+    """A shared variable whose value is a RandomState."""
+    type = property(lambda self: random_state_type)
+
+    def get_value(self, borrow=False, return_internal_type=False):
+        state = Borrowed(self) if borrow else np.random.RandomState(0)
+        return load(state, np.asarray(self._shared.get(True)))
+
+    def __reduce__(self):
+        return randomstate_constructor, (self.get_value(), self.name)
+
+    def __deepcopy__(self, memo):
+        return randomstate_constructor(self.get_value(), self.name)
+
+
+class Borrowed(np.random.RandomState):
+    """What get_value(borrow=True) gives: a new seed or state is that of the variable too."""
+
+    def __init__(self, variable):
+        self._variable = None
+        np.random.RandomState.__init__(self, 0)
+        self._variable = variable
+
+    def seed(self, seed=None):
+        np.random.RandomState.seed(self, seed)
+        self._give_back()
+
+    def set_state(self, state):
+        np.random.RandomState.set_state(self, state)
+        self._give_back()
+
+    def _give_back(self):
+        if self._variable is not None:
+            self._variable.set_value(self)
+
+
+def randomstate_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False, **unused):
+    """A shared variable of a RandomState."""
+    g = graph()
+    s = g.shared(g.free_name(name or "random_state"), words_of(value), [WORDS])
+    v = leaf(RandomStateSharedVariable, g.shared_node(s), name)
+    v._shared = s
+    v.tag.is_rng = True
+    return v
+
+
+CONSTRUCTORS[np.random.RandomState] = randomstate_constructor
+
+
+class RandomStreams(RandomStreamsBase):
+    """Makes random variables, which numpy.random.RandomState(seed) gives their seeds."""
 
     def __init__(self, seed=None):
-        Streams.__init__(self, 12345 if seed is None else seed)
+        self.state_updates = []
+        self.default_instance_seed = seed
+        self.gen_seedgen = np.random.RandomState(seed)
+
+    def updates(self):
+        return list(self.state_updates)
+
+    def seed(self, seed=None):
+        """New seeds for all random variables that were made."""
+        seeds = np.random.RandomState(self.default_instance_seed if seed is None else seed)
+        for old, _ in self.state_updates:
+            old.set_value(np.random.RandomState(int(seeds.randint(2 ** 30))), borrow=True)
+
+    def __getitem__(self, item):
+        return item.get_value(borrow=True)
+
+    def __setitem__(self, item, value):
+        item.set_value(value, borrow=True)
+
+    def gen(self, op, *args, **kwargs):
+        """A random variable, drawn by a function of raw_random."""
+        state = randomstate_constructor(np.random.RandomState(int(self.gen_seedgen.randint(2 ** 30))))
+        after, out = op(state, *args, **kwargs)
+        out.rng, out.update = state, (state, after)
+        self.state_updates.append(out.update)
+        state.default_update = after
+        return out
+
+
+__getattr__ = missing("theano.tensor.shared_randomstreams")

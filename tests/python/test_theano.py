@@ -346,6 +346,41 @@ def test_scan_updates_shared_variables():
     assert n.get_value() == 32
 
 
+def of_softmax(p, t):
+    rows = T.arange(t.shape[0])
+    return [-T.mean(T.log(p)[rows, t]), -T.log(p[rows, t]).sum()]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_crossentropy_with_as_many_labels_as_a_call_brings(which):
+    """The tutorials' cost: two kernels compute it with its gradient, though no size is known."""
+    t = T.ivector()
+    cost = of_softmax(T.nnet.softmax(x), t)[which]
+    f = theano.function([x, t], [cost, T.grad(cost, x)])
+    labels = np.array([2, 0, -1], "int32")
+    got, p = f(A, labels), softmax(A)
+    rows, divisor = np.arange(3), 3 if which == 0 else 1
+    np.testing.assert_allclose(got[0], -np.log(p[rows, labels]).sum() / divisor)
+    hot = np.zeros_like(p)
+    hot[rows, labels] = 1
+    np.testing.assert_allclose(got[1], (p - hot) / divisor)
+    assert len([s for s in f._call.steps if s["kind"] not in ("size", "view")]) == 2
+    for wrong in ([0, 1], [1], [0, 1, 2, 3], []):  # Theano: y_idx must have same number of rows as x
+        with pytest.raises(ValueError):
+            f(A, np.array(wrong, "int32"))
+    with pytest.raises(IndexError):
+        f(A, np.array([0, 1, 4], "int32"))
+
+
+def test_rows_of_other_matrices_may_be_more_than_labels():
+    t = T.ivector()
+    np.testing.assert_array_equal(theano.function([x, t], x[T.arange(t.shape[0]), t])(A, np.array([2, 0], "int32")), A[[0, 1], [2, 0]])
+    row = T.drow()
+    one = T.nnet.softmax(row)[T.arange(t.shape[0]), t]
+    with pytest.raises(IndexError):
+        theano.function([row, t], one)(A[:1], np.array([0, 1], "int32"))
+
+
 def test_ifelse():
     e = theano.ifelse.ifelse(T.gt(s, 0), x, -x)
     f = theano.function([s, x], e)

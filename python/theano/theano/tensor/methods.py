@@ -124,10 +124,29 @@ class Index(Part):
         return part.owner.inputs[0], self, part.owner.inputs[1:]
 
 
+def is_softmax(v):
+    """Is v a softmax along rows, or the logarithm of one?"""
+    op = getattr(v.owner, "op", None)
+    name = getattr(op, "name", None)
+    return name in ("softmax", "logsoftmax") or name == "log" and is_softmax(v.owner.inputs[0])
+
+
+def rows_of_labels(p, index):
+    """p[arange(t.shape[0]), t] of a softmax has as many labels as rows, as Theano's cross-entropy asks when it is called.  Said
+    so, the library knows a cross-entropy where sizes are known to calls alone."""
+    t = index[-1]
+    if len(index) == 2 and all(isinstance(v, Variable) and v.ndim == 1 for v in index) and not t.broadcastable[0] and (
+            p.broadcastable[:-1] == (False,) and t.dtype.startswith(("int", "uint")) and is_softmax(p)) and (
+            index[0]._node == basic.arange(t.shape[0])._node):
+        return basic.arange(p.shape[0]), t
+    return index
+
+
 def getitem(self, index):
     if isinstance(index, list) and [i for i in index if i is None or i is Ellipsis or isinstance(i, slice)]:
         index = tuple(index)  # as NumPy had it
     index = index if isinstance(index, tuple) else (index,)
+    index = rows_of_labels(self, index)
     used = [i for i in index if i is not None and i is not Ellipsis]
     if len(used) > self.ndim and not [i for i in used if getattr(i, "ndim", 0) > 1]:
         raise IndexError("too many indices for array")

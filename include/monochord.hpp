@@ -292,6 +292,7 @@ public:
     spec &on_unused(std::string s) { return put(on_unused_, std::move(s)); }
     spec &profile(bool on = true) { return rest_.profile = on, *this; }
     spec &threads(int n) { return rest_.threads = n, *this; }
+    spec &fixed_sizes() { return rest_.fixed_sizes = 1, *this; }
     spec &no_default_updates() { return rest_.no_default_updates = 1, *this; }
     /* The same by nodes, after those in text. */
     spec &input(const node &n) { return inputs_by_node_.push_back(n), *this; }

@@ -15,7 +15,7 @@
 #include "device/image.h"
 #include "exec/function.h"
 
-enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 4 };
+enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 5 };
 /* loops, and sides of branches, inside of each other, at most */
 enum { MC_BUNDLE_LOOPS = 16, MC_BUNDLE_SIDES = 64 };
 struct mc_bundle_header {

@@ -279,6 +279,15 @@ static mc_node *constant(struct mc_wire *w, mc_graph *g, mc_node *n)
     return value ? mc_node_const(g, value, weak) : NULL;
 }
 
+static bool accepts(const struct mc_type *t, const struct mc_type *sizes)
+{
+    bool good = t->dtype == sizes->dtype && t->rank == sizes->rank;
+    for (int i = 0; good && i < t->rank; i++) {
+        good = t->dims[i] < 0 || t->dims[i] == sizes->dims[i];
+    }
+    return good;
+}
+
 static mc_node *shared(struct mc_wire *w, const struct listing *l, mc_node *n)
 {
     int at = 0;
@@ -286,7 +295,17 @@ static mc_node *shared(struct mc_wire *w, const struct listing *l, mc_node *n)
         at++;
     }
     at = mc_wire_int(w, at, 0, l->is_body ? -1 : l->s->n - 1);
-    return w->reading && mc_wire_good(w) ? mc_shared_node(l->g, l->s->at[at]) : n;
+    struct mc_type type = n ? n->type : (struct mc_type){ 0 };
+    mc_wire_type(w, &type);
+    if (w->reading && mc_wire_good(w)) {
+        n = mc_shared_node(l->g, l->s->at[at]);
+        if (!mc_is_error(n) && !accepts(&l->s->at[at]->type, &type)) {
+            mc_wire_fail(w, "a shared variable has another type than before");
+        } else if (!mc_is_error(n)) {
+            n->type = type; /* with the sizes that the function was compiled for */
+        }
+    }
+    return n;
 }
 
 static mc_node *item(struct mc_wire *w, const struct mc_bundle_nodes *before, mc_node *n)

@@ -72,6 +72,21 @@ static bool is_transfer(const mc_node *x)
     return x->nin == 1 && x->op->flags & OP_TRANSFER;
 }
 
+/* spec->fixed_sizes: the node has the sizes of the value.  1 stays open, since a size that is known to be 1
+ * broadcasts, and so does 0, which marks a value that is yet to be set. */
+static mc_node *copy_shared(struct compiling *c, struct mc_shared *s)
+{
+    mc_node *n = mc_shared_node(c->g, s);
+    if (c->spec->fixed_sizes && !mc_is_error(n)) {
+        pthread_mutex_lock(&s->lock);
+        for (int i = 0; i < n->type.rank && !s->varies; i++) {
+            n->type.dims[i] = s->value->dims[i] > 1 ? s->value->dims[i] : n->type.dims[i];
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+    return n;
+}
+
 static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)
 {
     mc_node *n = NULL;
@@ -83,7 +98,7 @@ static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)
     } else if (mc_is_const(x)) {
         n = mc_node_const(c->g, mc_array_ref(x->value), false);
     } else if (x->shared) {
-        n = mc_shared_node(c->g, x->shared);
+        n = copy_shared(c, x->shared);
     } else if (x->op == &mc_op_item) {
         n = mc_item(in[0], x->item);
     } else {

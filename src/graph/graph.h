@@ -287,6 +287,7 @@ struct mc_shared {
     uint64_t version;              /* incremented by each set; plans compare it */
     int random;                    /* for random streams: number of the next stream */
     bool is_random;
+    bool varies;                   /* its shape changed, though a function was compiled for it */
     char *initial;                 /* text after = in its declaration; NULL: none */
 };
 struct mc_graph {

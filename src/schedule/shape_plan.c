@@ -60,6 +60,26 @@ static void place_array(struct mc_slot *slot, enum mc_base base, int index, cons
     memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
+/* Shared variables have the sizes that the function was compiled for (mc_spec.fixed_sizes). */
+static mc_status check_shared(const struct mc_function *f)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (size_t v = 0; v < pr->value.n; v++) {
+        const mc_node *x = pr->value.at[v].node;
+        const mc_array *a = pr->value.at[v].kind == VALUE_SHARED ? x->shared->value : NULL;
+        for (int i = 0; a && i < a->rank; i++) {
+            if (x->type.dims[i] >= 0 && x->type.dims[i] != a->dims[i]) {
+                x->shared->varies = true;
+                return mc_fail(MC_ESHAPE,
+                               "shared variable %s: axis %d has size %lld, and the function was compiled for "
+                               "size %lld; compile it again",
+                               x->shared->name, i, (long long)a->dims[i], (long long)x->type.dims[i]);
+            }
+        }
+    }
+    return MC_OK;
+}
+
 /* Places inputs, constants and shared variables. If sizes depend on data, each is an array, so that ops
  * can read its contents during planning. */
 static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
@@ -320,7 +340,8 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, const str
         }
         p->nkey = nkey;
         place_leaves(f, p);
-        s = plan_shape(f, p, work);
+        s = check_shared(f);
+        s = s < 0 ? s : plan_shape(f, p, work);
     }
     if (s < 0) {
         mc_shape_plan_free(f, p);

@@ -615,3 +615,45 @@ def test_alpha_and_beta_of_a_convolution():
     weights = dnn.GpuDnnConvGradW()(img, out, kern, desc, 2., 0.)
     f = theano.function([img, kern, out], weights, on_unused_input="ignore")
     np.testing.assert_allclose(f(a, k, kept), 2 * np.einsum("bcijkl,bfij->fckl", patches, kept), rtol=1e-12)
+
+
+def test_shared_variables_that_change_their_shape():
+    """A function is compiled for the shapes that they have, and once more when one of them got another."""
+    a, b = theano.shared(A), theano.shared(B)
+    f = theano.function([], (a * 2 + b).sum(axis=0))
+    assert np.allclose(f(), (2 * A + B).sum(0)) and f._call.steps[0]["text"].count("size") == 0
+    for shape in ((5, 4), (2, 3), (5, 4)):
+        new = R.rand(*shape), R.rand(*shape)
+        a.set_value(new[0])
+        with pytest.raises(ValueError):  # b has the shape of before
+            f()
+        b.set_value(new[1])
+        assert np.allclose(f(), (2 * new[0] + new[1]).sum(0))
+    compiled = f._call
+    for shape in ((7, 7), (1, 7), (0, 2)):
+        a.set_value(np.ones(shape)), b.set_value(np.ones(shape))
+        assert np.array_equal(f(), np.full(shape[1], 3 * shape[0])) and f._call is compiled
+
+
+def test_shared_variables_that_updates_make_longer():
+    a, n = theano.shared(np.arange(3.)), theano.shared(0)
+    f = theano.function([], a.sum(), updates=[(a, T.concatenate([a, a[-1:] + 1])), (n, n + 1)])
+    assert [float(f()) for _ in range(4)] == [3, 6, 10, 15] and len(a.get_value()) == 7 and n.get_value() == 4
+    g = f.copy(delete_updates=True)
+    assert [float(g()), float(g())] == [21, 21]
+    a.set_value(np.arange(2.))
+    assert float(g()) == 1 and len(a.get_value()) == 2 and n.get_value() == 4
+    assert copy.deepcopy(f)() == 1 and len(a.get_value()) == 2
+
+
+def test_shared_variables_that_are_set_after_functions_are_made():
+    a, b = theano.shared(np.zeros((0, 0))), theano.shared(np.zeros((1, 1)))
+    f = theano.function([x], T.dot(x, a) + b)
+    a.set_value(W), b.set_value(R.rand(3, 5))
+    assert np.allclose(f(A), A @ W + b.get_value())
+    wrong = theano.shared(np.zeros(6))
+    g = theano.function([x], T.dot(x, a) + wrong)  # does not fit yet
+    with pytest.raises(ValueError):
+        g(A)
+    wrong.set_value(np.ones(5))
+    assert np.allclose(g(A), A @ W + 1)

@@ -228,6 +228,20 @@ class Plan:
                                    % [str(i.variable) for i in self.inputs])
 
 
+def shared_of(nodes, targets):
+    """The shared variables that are updated, and those that nodes are computed from."""
+    found = list(targets)
+    for n in nodes[0].graph.leaves(nodes) if nodes else []:
+        v = n.graph.known.get(n.id)
+        if isinstance(v, SharedVariable) and not [f for f in found if f is v]:
+            found.append(v)
+    return found
+
+
+def shapes_of(variables):
+    return [v._shared.get(True).shape for v in variables]
+
+
 class Function:
     """A compiled function."""
 
@@ -239,20 +253,44 @@ class Function:
         self._many = not single
         self._mode, self._single = mode, single
         self.profile = profile
-        self._call = self._compile(plan.place(), list(plan.updates), sys._getframe(2))
+        self._make(plan.place(), list(plan.updates), sys._getframe(2))
         self._plain = all(i.value is None and not i.strict for i in plan.inputs) and output_keys is None
         self.maker = Maker(self)
         self.trust_input = False
 
-    def _compile(self, nodes, targets, frame):
+    def _make(self, nodes, targets, frame):
+        """Compiles for the shapes that shared variables have; where these do not fit yet, for any shape."""
+        self._nodes, self._targets, self._line = nodes, targets, (frame.f_code.co_filename, frame.f_lineno)
+        self._leaves = shared_of(nodes, targets)
+        self._fit(shapes_of(self._leaves))
+
+    def _fit(self, shapes):
+        self._shapes = shapes
+        try:
+            self._call = self._compile(True)
+            return
+        except Exception:  # raised again below, if it has another reason
+            pass
+        self._call = self._compile(False)
+
+    def _make_again(self):
+        """Compiles for the shapes that shared variables have now; False if they are those of before."""
+        shapes = shapes_of(self._leaves)
+        if shapes == self._shapes:
+            return False
+        self._fit(shapes)
+        return True
+
+    def _compile(self, fixed_sizes):
+        nodes, targets = self._nodes, self._targets
         n, mode, plan = len(self._plan.outputs), self._mode, self._plan
         return (nodes[0].graph if nodes else graph()).compile(
             name=self.name, input=[i.placed._node for i in plan.inputs], output=nodes[:n],
             update_of=[v._node for v in targets], update=nodes[n:], mode=mode.mode,
             including=stages_of(mode.included) or None, excluding=stages_of(mode.excluded) or None,
             on_unused="ignore", numpy=np.asarray, single=self._single, profile=bool(self.profile),
-            no_default_updates=plan.no_default_updates is True,
-            file=frame.f_code.co_filename, line=frame.f_lineno)
+            no_default_updates=plan.no_default_updates is True, fixed_sizes=fixed_sizes,
+            file=self._line[0], line=self._line[1])
 
     def __call__(self, *args, **kwargs):
         if self._plain and not kwargs and len(args) == len(self.inputs):
@@ -283,7 +321,12 @@ class Function:
                     " with name \"%s\"" % i.name if i.name else "", " with name \"%s\"" % self.name if self.name
                     else "", k, e.args[0])) from None
             values[k] = np.asarray(values[k], dtype=values[k].dtype.newbyteorder("="))
-        r = self._call(*values)
+        try:
+            r = self._call(*values)
+        except _monochord.ShapeError:
+            if not self._make_again():
+                raise
+            r = self._call(*values)
         if self._keys is not None:
             return dict(zip(self._keys, r))
         return [r[i] for i in output_subset] if output_subset is not None else r
@@ -315,13 +358,7 @@ class Function:
     value = property(lambda self: self)
 
     def get_shared(self):
-        nodes = self._plan.place()
-        found = list(self._plan.updates)
-        for n in nodes[0].graph.leaves(nodes) if nodes else []:
-            v = n.graph.known.get(n.id)
-            if isinstance(v, SharedVariable) and not [f for f in found if f is v]:
-                found.append(v)
-        return found
+        return shared_of(self._plan.place(), list(self._plan.updates))
 
     def _twin(self):
         twin = Function.__new__(Function)
@@ -335,6 +372,8 @@ class Function:
         else:
             twin = self._twin()
             twin._call = self._call.copy(not delete_updates)
+            if delete_updates:
+                twin._nodes, twin._targets = self._nodes[:len(self._plan.outputs)], []
         twin.name = name or self.name
         return twin
 
@@ -352,7 +391,7 @@ class Function:
             nodes = nodes[0].graph.replace(nodes, [v._node for v, _ in pairs], [w._node for _, w in pairs])
         others = {id(v): w for v, w in pairs}
         targets = [others.get(id(v), v) for v in plan.updates] if updates else []
-        twin._call = self._compile(nodes, targets, sys._getframe(2))
+        twin._make(nodes, targets, sys._getframe(2))
         return twin
 
     def free(self):

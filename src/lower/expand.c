@@ -30,7 +30,7 @@ enum { MOST_OPS = 6 };
 static mc_node *broadcast_leaves(mc_node *x, int n, const int64_t *order, int *ops)
 {
     mc_node *in[4];
-    if (x->op->flags & OP_LEAF) {
+    if (x->op->flags & OP_LEAF || x->op->form == FORM_SUBTENSOR) { /* in memory, or a view of what is */
         return shuffle(x, n, order);
     }
     if (!mc_is_elementwise(x) || x->op->flags & OP_COSTLY || x->nin > 4 || --*ops < 0) {

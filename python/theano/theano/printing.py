@@ -73,4 +73,5 @@ def pydotprint(*unused, **also):
     raise NotImplementedError("pydotprint is not there; theano.printing.debugprint prints a graph as text")
 
 
+pydotprint_variables = pydotprint
 __getattr__ = missing("theano.printing")

@@ -19,9 +19,9 @@ inf = float("inf")
 
 LETTERS = {"": None, "f": "float32", "d": "float64", "b": "int8", "w": "int16", "i": "int32", "l": "int64"}
 SHAPES = {"scalar": (), "vector": (False,), "row": (True, False), "col": (False, True), "matrix": (False,) * 2,
-          "tensor3": (False,) * 3, "tensor4": (False,) * 4, "tensor5": (False,) * 5}
+          "tensor3": (False,) * 3, "tensor4": (False,) * 4, "tensor5": (False,) * 5, "tensor6": (False,) * 6, "tensor7": (False,) * 7}
 PLURALS = {"scalar": "scalars", "vector": "vectors", "row": "rows", "col": "cols", "matrix": "matrices",
-           "tensor3": "tensor3s", "tensor4": "tensor4s", "tensor5": "tensor5s"}
+           "tensor3": "tensor3s", "tensor4": "tensor4s", "tensor5": "tensor5s", "tensor6": "tensor6s", "tensor7": "tensor7s"}
 
 
 def constructors(letter, shape):
@@ -89,6 +89,7 @@ class var:
 variance = basic.var
 var_module, var = var, basic.var
 from . import nnet, signal, extra_ops, raw_random, shared_randomstreams, xlogx, opt, type, nlinalg, slinalg, fft, subtensor, elemwise, blas  # noqa: E402,F401
+from .extra_ops import bincount, fill_diagonal_offset, ravel_multi_index, unravel_index  # noqa: E402,F401
 from .sharedvar import shared as _shared  # noqa: E402,F401
 from .sharedvar import TensorSharedVariable  # noqa: E402,F401
 

@@ -1,7 +1,7 @@
 """The functions of theano.tensor: tables of names, each with the op of the library that it is."""
 import numpy as np
 
-from ..core import (Constant, Elemwise, Library, SetPart, TensorType, Variable, as_tensor_variable,
+from ..core import (Constant, Elemwise, Library, SetPart, TensorType, Variable, as_tensor_variable, attributes,
                     constant, library, operators, promoted, upcast)
 from ..config import config
 
@@ -9,12 +9,14 @@ from ..config import config
 
 SAME = """add sub mul pow neg maximum minimum isnan isinf and_ or_ xor exp exp2 expm1 log log2 log10 log1p floor ceil
 trunc iround sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg erf erfc
-gammaln psi tri_gamma sqr sqrt sigmoid softplus lt le gt ge eq neq sgn where mod invert int_div true_div""".split()
+gammaln psi tri_gamma sqr sqrt sigmoid softplus lt le gt ge eq neq sgn where mod invert int_div true_div erfinv erfcinv
+erfcx gamma gammainc gammaincc gammal gammau chi2sf j0 j1 jv i0 i1 iv""".split()
 OTHER = {"abs_": "abs", "inv": "reciprocal", "square": "sqr", "switch": "where", "bitwise_and": "and_",
          "bitwise_or": "or_", "bitwise_xor": "xor", "bitwise_not": "invert", "minus": "sub", "plus": "add",
          "div_proxy": "true_div", "power": "pow", "floor_div": "int_div"}
 FLOATS = set("""exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh
-arccosh arctanh deg2rad rad2deg erf erfc gammaln psi tri_gamma sqrt sigmoid softplus reciprocal""".split())
+arccosh arctanh deg2rad rad2deg erf erfc gammaln psi tri_gamma sqrt sigmoid softplus reciprocal erfinv erfcinv erfcx gamma
+gammainc gammaincc gammal gammau chi2sf j0 j1 jv i0 i1 iv""".split())
 TESTS = set("lt le gt ge eq neq".split())
 WIDER = {"bool": "float32", "int8": "float32", "uint8": "float32", "int16": "float32", "uint16": "float32"}
 
@@ -425,6 +427,46 @@ tril, triu = triangle("tril"), triangle("triu")
 
 def take(a, indices, axis=None, mode="raise"):
     return library("take", a, cast(as_tensor_variable(indices), "int64"), axis=axis, mode=mode)
+
+
+def choose(a, choices, out=None, mode="raise"):
+    """Element by element that of one of choices: a list, or the parts of a tensor along its first axis."""
+    if not isinstance(choices, (list, tuple)):
+        choices = list(as_tensor_variable(choices))
+    return library("choose", cast(as_tensor_variable(a), "int64"), *promoted([as_tensor_variable(c) for c in choices]), mode=mode)
+
+
+def count_of(kth):
+    return int(kth.data) if isinstance(kth, Constant) else kth
+
+
+def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+    return library("topk", x, k=count_of(kth), axis=axis)
+
+
+def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+    return cast(library("argtopk", x, k=count_of(kth), axis=axis), idx_dtype)
+
+
+def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+    values, at = Library("topk_and_argtopk", attributes({"k": count_of(kth), "axis": axis}), 2)(x)
+    return [values, cast(at, idx_dtype)]
+
+
+class Grid:
+    """mgrid[0:3, 0:4], ogrid[...]: a tensor for each slice, of numbers along its axis."""
+
+    def __init__(self, op):
+        self.op = op
+
+    def __getitem__(self, slices):
+        slices = slices if isinstance(slices, tuple) else (slices,)
+        lines = promoted([arange(s.start or 0, s.stop, 1 if s.step is None else s.step) for s in slices])
+        made = Library(self.op, "", len(lines))(*lines)
+        return made if len(lines) > 1 else [made]
+
+
+mgrid, ogrid = Grid("mgrid"), Grid("ogrid")
 
 
 def nonzero(x, return_matrix=False):

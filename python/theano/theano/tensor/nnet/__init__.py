@@ -1,7 +1,7 @@
 """Functions of neural networks."""
 import numpy as np
 
-from ...core import Constant, Library, as_tensor_variable, library, missing
+from ...core import Constant, Library, as_tensor_variable, attributes, library, missing
 from ...config import config
 from ..basic import call, cast, dimshuffle, names, promoted
 
@@ -37,8 +37,12 @@ def rows(x):
     return dimshuffle(x, "x", 0) if x.ndim == 1 else x
 
 
+class Softmax(Library):
+    """The op, for programs that look for it in graphs."""
+
+
 def softmax(c, axis=-1):
-    return library("softmax", rows(c), axis=axis)
+    return Softmax("softmax", attributes({"axis": axis}))(rows(c))
 
 
 def logsoftmax(c, axis=-1):

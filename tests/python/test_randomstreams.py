@@ -47,7 +47,8 @@ DRAWS = [
     (lambda s: s.choice((4,), np.array([2, 3, 5, 7]), False), lambda r: r.choice([2, 3, 5, 7], 4, False)),
     (lambda s: s.choice((6,), 3, p=np.array([.1, .2, .7])), lambda r: r.choice(3, 6, True, [.1, .2, .7])),
     (lambda s: s.poisson((20,), 3.5), lambda r: r.poisson(3.5, 20)),
-    (lambda s: s.poisson(lam=np.array([1., 50.])), lambda r: r.poisson([1, 50])),
+    (lambda s: s.poisson((2,), lam=np.array([1., 50.])), lambda r: r.poisson([1, 50])),
+    (lambda s: s.normal(None, 2., .5, ndim=3), lambda r: r.normal(2, .5)),
     (lambda s: s.permutation(n=7), lambda r: r.permutation(7)),
     (lambda s: s.permutation((2, 2), 5), lambda r: each(lambda at: r.permutation(5), 2, 2).reshape(2, 2, 5)),
     (lambda s: s.multinomial((4,), 10, [.2, .3, .5]), lambda r: r.multinomial(10, [.2, .3, .5], 4)),
@@ -94,6 +95,9 @@ def test_shapes_that_calls_tell():
     f = theano.function([n], s.permutation(n=n))
     assert np.array_equal(f(4), r[2].permutation(4)) and np.array_equal(f(9), r[2].permutation(9))
     f = theano.function([v], s.uniform(v, ndim=2))
+    for wrong in ([2], [2, 5, 1]):
+        with pytest.raises(ValueError):
+            f(wrong)
     assert np.array_equal(f([2, 5]), r[3].uniform(0, 1, (2, 5)))
     shuffled = s.shuffle_row_elements(x)
     f = theano.function([x], [shuffled, shuffled.permutation])
@@ -167,8 +171,16 @@ def test_get_value_is_a_copy_unless_borrowed():
     f = theano.function([], u)
     u.rng.get_value().seed(1)
     assert np.array_equal(f(), states(3, 1)[0].uniform(0, 1, 2))
-    u.rng.get_value(borrow=True).seed(1)  # no set_value: it is the variable's
+    mine = u.rng.get_value(borrow=True)
+    assert mine is u.rng.get_value(borrow=True) is u.rng.container.storage[0] is not u.rng.get_value()
+    mine.seed(1)  # no set_value: it is the variable's
     assert np.array_equal(f(), np.random.RandomState(1).uniform(0, 1, 2))
+    assert mine is u.rng.get_value(borrow=True) and mine.get_state()[2] == 4  # two numbers of two words were drawn
+    other = np.random.RandomState(5)
+    u.rng.set_value(other, borrow=True)
+    assert u.rng.get_value(borrow=True) is other
+    mine.seed(3)
+    assert np.array_equal(f(), np.random.RandomState(3).uniform(0, 1, 2))
     s = RandomStreams(3)
     v = s.uniform((2,))
     s[v.rng] = np.random.RandomState(8)
@@ -251,7 +263,8 @@ def test_pickles():
     (lambda s: s.choice(None, np.zeros((2, 2))), ValueError), (lambda s: s.uniform((2, -2)), ValueError),
     (lambda s: s.uniform((2, 3), ndim=1), ValueError), (lambda s: s.uniform((2,), low=P), ValueError),
     (lambda s: s.uniform((2.,)), TypeError), (lambda s: s.uniform(T.lvector()), ValueError),
-    (lambda s: s.uniform((-1, 2)), ValueError), (lambda s: s.permutation(n=np.arange(3)), TypeError)])
+    (lambda s: s.uniform((-1, 2)), ValueError), (lambda s: s.poisson(lam=2.), TypeError),
+    (lambda s: s.permutation(ndim=2), TypeError), (lambda s: s.permutation(n=np.arange(3)), TypeError)])
 def test_mistakes(wrong, kind):
     with pytest.raises(kind):
         wrong(RandomStreams(1))

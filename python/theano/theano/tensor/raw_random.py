@@ -8,7 +8,7 @@ import threading
 import numpy as np
 
 from ..config import config
-from ..core import Apply, Constant, Op, TensorType, TensorVariable, Variable, as_tensor_variable, graph, leaf, missing, upcast
+from ..core import Apply, Constant, Op, TensorType, TensorVariable, Variable, as_tensor_variable, graph, leaf, library, missing, upcast
 from . import basic as T
 
 KEYS = 624
@@ -65,7 +65,8 @@ class RandomFunction(Op):
     def __init__(self, fn, outtype, inplace=False, ndim_added=0, known=None):
         if ndim_added:
             raise NotImplementedError("RandomFunction: ndim_added")
-        self.fn, self.outtype, self.known = fn, outtype, known
+        self.fn, self.outtype, self.inplace, self.known = fn, outtype, inplace, known
+        self.destroy_map = {0: [0]} if inplace else {}  # as Theano says it; states are never written over here
 
     def __call__(self, r, shape, *args):
         args = [as_tensor_variable(a) for a in args]
@@ -128,7 +129,9 @@ def entries_of(size, ndim):
         known = size._node.dims[0]
         if known < 0 and ndim is None:
             raise ValueError("the length of size is not known: give ndim")
-        return [size[i] for i in range(ndim if known < 0 else known)]
+        if known < 0:
+            known, size = ndim, library("specify_shape", size, sizes=[ndim])
+        return [size[i] for i in range(known)]
     listed = [size] if isinstance(size, (Variable, int, np.integer)) else list(size)
     listed = [s.data if isinstance(s, Constant) else s for s in listed]
     for s in listed:
@@ -143,7 +146,7 @@ def sizes_of(ndim, size, args):
     if size is None:
         if not args:
             raise TypeError("cannot infer shape without either size or arguments")
-        size = (-1,) * (widest if ndim is None else ndim)
+        size, ndim = (-1,) * widest, widest
     entries = entries_of(size, ndim)
     if ndim is not None and len(entries) != ndim:
         raise ValueError("ndim should be equal to len(size), but ndim = %d, size = %s" % (ndim, size))
@@ -178,7 +181,7 @@ def binomial(random_state, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob
 
 def poisson(random_state, size=None, lam=1.0, ndim=None, dtype="int64"):
     lam = as_tensor_variable(lam)
-    return drawn(random_state, "poisson", dtype, sizes_of(ndim, size, [lam]), [lam])
+    return drawn(random_state, "poisson", dtype, sizes_of(ndim, size, []), [lam])
 
 
 def random_integers_helper(random_state, low, high, size):
@@ -198,7 +201,7 @@ def choice_helper(random_state, a, replace, p, size):
 
 def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype="int64"):
     args = [as_tensor_variable(a), as_tensor_variable(np.int8(replace) if isinstance(replace, bool) else replace),
-            as_tensor_variable(np.zeros(0) if p is None else p)]
+            as_tensor_variable(np.zeros(0) if p is None or isinstance(p, int) and p == 0 else p)]
     if args[0].ndim > 1 or args[2].ndim != 1:
         raise ValueError("choice: a is a number or a vector, p a vector")
     return drawn(random_state, choice_helper, dtype, sizes_of(ndim, () if size is None else size, []), args)
@@ -214,7 +217,10 @@ def permutation(random_state, size=None, n=1, ndim=None, dtype="int64"):
     n = as_tensor_variable(n)
     if n.ndim:
         raise TypeError("permutation: n is a number")
-    sizes = [] if size is None or isinstance(size, (tuple, list)) and not len(size) else sizes_of(ndim, size, [])
+    one = size is None or isinstance(size, (tuple, list)) and not len(size)
+    if one and ndim not in (None, 1):
+        raise TypeError("You asked for just one permutation but asked for more then 1 dimensions.")
+    sizes = [] if one else sizes_of(ndim, size, [])
     return drawn(random_state, permutation_helper, dtype, sizes + entries_of(n, None), [n])
 
 

@@ -1,4 +1,6 @@
 """Streams of NumPy's random numbers: each random variable has a RandomState of its own, in a shared variable."""
+import weakref
+
 import numpy as np
 
 from ..core import graph, leaf, missing
@@ -8,11 +10,23 @@ from .raw_random import WORDS, RandomStreamsBase, load, random_state_type, words
 
 class RandomStateSharedVariable(TensorSharedVariable):
     """A shared variable whose value is a RandomState."""
+    _borrowed = None  # what get_value(borrow=True) gives: the same object each time, with the state of now
     type = property(lambda self: random_state_type)
 
     def get_value(self, borrow=False, return_internal_type=False):
-        state = Borrowed(self) if borrow else np.random.RandomState(0)
-        return load(state, np.asarray(self._shared.get(True)))
+        words = np.asarray(self._shared.get(True))
+        if not borrow:
+            return load(np.random.RandomState(0), words)
+        if self._borrowed is None:
+            self._borrowed = Borrowed(self)
+        if not np.array_equal(words_of(self._borrowed), words):
+            load(self._borrowed, words)
+        return self._borrowed
+
+    def set_value(self, value, borrow=False):
+        self._shared.set(self.type.filter(value))
+        if value is not self._borrowed:
+            self._borrowed = value if borrow and isinstance(value, np.random.RandomState) else None
 
     def __reduce__(self):
         return randomstate_constructor, (self.get_value(), self.name)
@@ -22,12 +36,12 @@ class RandomStateSharedVariable(TensorSharedVariable):
 
 
 class Borrowed(np.random.RandomState):
-    """What get_value(borrow=True) gives: a new seed or state is that of the variable too."""
+    """A new seed or state is that of the variable too."""
 
     def __init__(self, variable):
-        self._variable = None
+        self._variable = lambda: None
         np.random.RandomState.__init__(self, 0)
-        self._variable = variable
+        self._variable = weakref.ref(variable)
 
     def seed(self, seed=None):
         np.random.RandomState.seed(self, seed)
@@ -38,8 +52,9 @@ class Borrowed(np.random.RandomState):
         self._give_back()
 
     def _give_back(self):
-        if self._variable is not None:
-            self._variable.set_value(self)
+        variable = self._variable()
+        if variable is not None:
+            variable.set_value(self)
 
 
 def randomstate_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False, **unused):
@@ -48,6 +63,7 @@ def randomstate_constructor(value, name=None, strict=False, allow_downcast=None,
     s = g.shared(g.free_name(name or "random_state"), words_of(value), [WORDS])
     v = leaf(RandomStateSharedVariable, g.shared_node(s), name)
     v._shared = s
+    v._borrowed = value if borrow else None
     v.tag.is_rng = True
     return v
 
@@ -76,7 +92,7 @@ class RandomStreams(RandomStreamsBase):
         return item.get_value(borrow=True)
 
     def __setitem__(self, item, value):
-        item.set_value(value, borrow=True)
+        item.set_value(value)
 
     def gen(self, op, *args, **kwargs):
         """A random variable, drawn by a function of raw_random."""

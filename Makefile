@@ -244,15 +244,19 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-test-python: ## the extension module and the packages of Python, and their tests; SUITES=1: also Lasagne and the Deep Learning Tutorials
-	$(setup) venv python-dev
-	$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module)
-	@scripts/python_tests.sh $(BUILD) $(if $(SUITES),--suites) $(WHAT)
+# Another interpreter has a build folder of its own, since the module may serve its version alone.
+python_build = $(BUILD)$(if $(PY),-$(notdir $(PY)))
+python_module = $(call build,$(python_build),-DMONOCHORD_PYTHON=ON $(if $(PY),-DPython3_EXECUTABLE=$(shell command -v $(PY))),python_module)
 
-wheel: ## wheels of the packages of Python in build/wheels; TEST=1: installs them where no compiler is, and runs LeNet there
-	$(setup) venv python-dev
-	$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module)
-	@scripts/wheel.sh $(BUILD) $(if $(TEST),--test)
+test-python: ## the extension module and the packages of Python, and their tests; SUITES=1: also Lasagne and the Deep Learning Tutorials; PY=python3.9: by that interpreter
+	$(setup) venv $(if $(PY),,python-dev)
+	$(python_module)
+	@PY=$(PY) scripts/python_tests.sh $(python_build) $(if $(SUITES),--suites) $(WHAT)
+
+wheel: ## wheels of the packages of Python in build/wheels; TEST=1: installs them where no compiler is, and runs LeNet there; PY=python3.9: for that interpreter
+	$(setup) venv $(if $(PY),,python-dev)
+	$(python_module)
+	@PY=$(PY) scripts/wheel.sh $(python_build) $(if $(TEST),--test)
 
 .PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-python wheel test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

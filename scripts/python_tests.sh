@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # python_tests.sh BUILD [--suites] [TEST...]: tests/python on the extension module in BUILD/python, in a virtual environment
 # in BUILD; --suites: also other people's programs for Theano (scripts/theano_suites.py).
+# PY: the interpreter, python3 if it is not set; BUILD's module is for it.
 # Where the environment cannot be made, it says why and ends.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -34,8 +34,8 @@ static void sums(mc_function *f, double first, int64_t rows, int64_t columns)
     mc_array *y = NULL;
     int64_t n = 0, m = 0;
     CHECK(f && mc_call(f, MC_NONE, MC_OUT(&y, &n, &m)) == MC_OK, "%s", mc_last_error());
-    CHECK(y && mc_array_get(y, (int64_t[]){ 0 }) == first && n == rows && m == columns, "%lld %lld", (long long)n,
-          (long long)m);
+    CHECK(y && mc_array_get(y, (int64_t[]){ 0 }) == first && n == rows && m == columns, "%lld %lld",
+          (long long)n, (long long)m);
     mc_array_unref(&y);
 }
 

@@ -26,19 +26,21 @@ PyObject *function_new(mc_function *f, PyObject *numpy, int single)
 /* The fields of mc_spec by their names, nodes in lists; results are what `numpy` makes of an Array. */
 PyObject *graph_compile(PyObject *graph, PyObject *args, PyObject *kw)
 {
-    static char *names[] = { "name", "inputs", "outputs", "updates", "givens", "mode", "including",
-                             "excluding", "on_unused", "input", "output", "update_of", "update",
-                             "no_default_updates", "profile", "threads", "numpy", "single", "file", "line",
-                             "fixed_sizes", NULL };
+    static char *names[] = {
+        "name",      "inputs",    "outputs", "updates", "givens",    "mode",   "including",
+        "excluding", "on_unused", "input",   "output",  "update_of", "update", "no_default_updates",
+        "profile",   "threads",   "numpy",   "single",  "file",      "line",   "fixed_sizes",
+        NULL
+    };
     struct graph *g = (struct graph *)graph;
     PyObject *in = NULL, *out = NULL, *of = NULL, *to = NULL, *numpy = Py_None;
     int single = 0, line = 0, nof = 0;
     const char *file = "python";
     mc_spec s = { 0 };
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|zzzzzzzzzOOOOppiOpsip", names, &s.name, &s.inputs, &s.outputs,
-                                     &s.updates, &s.givens, &s.mode, &s.including, &s.excluding, &s.on_unused,
-                                     &in, &out, &of, &to, &s.no_default_updates, &s.profile, &s.threads,
-                                     &numpy, &single, &file, &line, &s.fixed_sizes)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|zzzzzzzzzOOOOppiOpsip", names, &s.name, &s.inputs,
+                                     &s.outputs, &s.updates, &s.givens, &s.mode, &s.including, &s.excluding,
+                                     &s.on_unused, &in, &out, &of, &to, &s.no_default_updates, &s.profile,
+                                     &s.threads, &numpy, &single, &file, &line, &s.fixed_sizes)) {
         return NULL;
     }
     mc_node **input = nodes_of(g, in, &s.ninput), **output = input ? nodes_of(g, out, &s.noutput) : NULL;

@@ -8,7 +8,8 @@ import threading
 import numpy as np
 
 from ..config import config
-from ..core import Apply, Constant, Op, TensorType, TensorVariable, Variable, as_tensor_variable, graph, leaf, library, missing, upcast
+from ..core import (Apply, Constant, Op, TensorType, TensorVariable, Variable, as_tensor_variable, graph, leaf, library, missing,
+                    upcast)
 from . import basic as T
 
 KEYS = 624

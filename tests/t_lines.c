@@ -140,6 +140,76 @@ TEST(counts)
     }
 }
 
+/* Lines that sorts and selections find hard: few values, in order, in falling order, one far away from all others,
+ * which agree in the upper bits of their keys. */
+static mc_array *hard(mc_dtype d, int64_t n, int kind)
+{
+    mc_array *a = mc_array_new(d, 1, &n);
+    for (int64_t i = 0; a && i < n; i++) {
+        const int64_t r = (int64_t)(test_random() % 1000),
+                      v = kind == 0    ? r % 2
+                          : kind == 1  ? i
+                          : kind == 2  ? n - i
+                          : kind == 3  ? 7
+                          : i == n / 2 ? INT64_C(1) << (mc_dtypes[d].size == 8 ? 62 : 30)
+                                       : r;
+        char *at = a->data + i * mc_dtypes[d].size;
+        if (mc_is_float(d)) {
+            mc_store_f64(d, at, (double)v);
+        } else {
+            mc_store_i64(d, at, v);
+        }
+    }
+    return a;
+}
+
+static void check_levels(const char *formula, mc_array *x)
+{
+    static const char *const levels[] = { "avx512", "avx2", "plain" };
+    for (size_t l = 0; l < NELEM(levels); l++) {
+        if (mc_isa_only(levels[l])) {
+            check_bits(formula, x, x);
+        }
+        mc_isa_only(NULL);
+    }
+}
+
+TEST(hard_lines_at_every_level)
+{
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_INT32, MC_INT64 };
+    static const char *const formulas[] = { "sort(x)", "argsort(x)", "argtopk(x, 20)", "argtopk(x, -20)",
+                                            "cumsum(x)" };
+    for (size_t k = 0; k < NELEM(dtypes); k++) {
+        for (int kind = 0; kind < 7; kind++) {
+            const int64_t n = 34000, short_n = 700;
+            mc_array *x = kind < 5 ? hard(dtypes[k], n, kind) : rough(dtypes[k], 1, &n, kind == 6),
+                     *y = kind < 5 ? hard(dtypes[k], short_n, kind)
+                                   : rough(dtypes[k], 1, &short_n, kind == 6);
+            for (size_t f = 0; f < NELEM(formulas); f++) {
+                check_levels(formulas[f], x);
+                check_levels(formulas[f], y);
+            }
+            mc_array_unref(&x);
+            mc_array_unref(&y);
+        }
+    }
+}
+
+/* So many elements that one thread sorts them in buckets, too. */
+TEST(a_long_line)
+{
+    static const char *const formulas[] = { "sort(x)", "argsort(x)", "argtopk(x, 3000)",
+                                            "argtopk(x, -200000)" };
+    const int64_t n = 270001;
+    for (int wide = 0; wide < 2; wide++) {
+        mc_array *x = rough(wide ? MC_FLOAT64 : MC_FLOAT32, 1, &n, true);
+        for (size_t f = 0; f < NELEM(formulas); f++) {
+            check_bits(formulas[f], x, x);
+        }
+        mc_array_unref(&x);
+    }
+}
+
 /* Draws of each length at each level of instructions, against the words one by one. */
 TEST(draws_at_every_level)
 {

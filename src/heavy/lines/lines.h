@@ -41,25 +41,80 @@ int64_t mc_line_offset(const struct mc_line_set *s, int array, int64_t line); /*
 /* one(arg, line, slot) of each line; seconds: for an element, about */
 void mc_line_each(const struct mc_line_set *s, mc_team_task *one, void *arg, double seconds);
 
-/* ---- sort.c: keys, unsigned numbers in the order of the values; NaN is last, -0 equals 0 ---- */
+/* ---- keys.c: unsigned numbers in the order of the values; NaN is last, -0 equals 0 ---- */
 /* Keys of n elements: 32 bits for dtypes of up to 4 bytes, else 64.  flip: all bits inverted, the falling
  * order. True: some element is a NaN or -0, which its key alone does not give back. */
-bool mc_keys_32(uint32_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint32_t flip);
-bool mc_keys_64(uint64_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint64_t flip);
-struct mc_pair { uint64_t key; int64_t at; };
+typedef bool mc_keys32(uint32_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint32_t flip);
+typedef bool mc_keys64(uint64_t *key, mc_dtype d, const char *x, int64_t step, int64_t n, uint64_t flip);
+typedef void mc_values32(char *y, int64_t step, mc_dtype d, const uint32_t *key, int64_t n);
+typedef void mc_values64(char *y, int64_t step, mc_dtype d, const uint64_t *key, int64_t n);
+mc_keys32 mc_keys_32;
+mc_keys64 mc_keys_64;
+mc_values32 mc_values_32;
+mc_values64 mc_values_64;
+struct mc_key_level { mc_keys32 *keys32; mc_keys64 *keys64; mc_values32 *values32; mc_values64 *values64; };
+extern const struct mc_key_level mc_keys_avx2, mc_keys_avx512;
+
+/* ---- sums.h ---- */
+enum { MC_SUM_GROUP = 8 };
+struct mc_sum_level {
+    /* Running sums of n elements, each block's (op/lines.h) from zero, and the totals; b may be x. */
+    void (*floats)(const float *x, int64_t n, double *b, double *total);
+    void (*doubles)(const double *x, int64_t n, double *b, double *total);
+    void (*to_floats)(float *y, const double *b, double off, int64_t n); /* off + b */
+    void (*to_doubles)(double *y, const double *b, double off, int64_t n);
+    void (*ints)(uint64_t *y, const int32_t *x, int64_t n, uint64_t sum); /* running sums from `sum` on */
+    void (*longs)(uint64_t *y, const int64_t *x, int64_t n, uint64_t sum);
+};
+extern const struct mc_sum_level mc_sums_avx2, mc_sums_avx512;
+
+/* ---- radix.c: sorts on one thread ---- */
 /* Sorts by the bits from `low` up, the result is in a or b, which both have n elements.  Below `low` are bits
- * that rise with the position, or none.  count: mc_radix_counts(n, threads) bytes. */
-uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count, int threads);
-uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count, int threads);
-/* stably; keys of pairs have so many bits */
-struct mc_pair *mc_radix_pairs(struct mc_pair *a, struct mc_pair *b, int64_t n, int bits, void *count);
-size_t mc_radix_counts(int64_t n, int threads);
+ * that rise with the position, or none.  count: mc_radix_counts(n) bytes. */
+uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count);
+uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count);
+size_t mc_radix_counts(int64_t n);
+
+/* ---- buckets.c: sorts by all threads ---- */
+enum { MC_BUCKETS = 64 };
+struct mc_bucket_sort {
+    int64_t n;
+    int threads, low;           /* low: as of mc_radix_keys64 */
+    bool wide;                  /* keys of 64 bits */
+    uint64_t apart;             /* keys that agree in these bits come into one bucket */
+    void (*load)(void *arg, int64_t at, int64_t n, int part, void *key); /* some keys, more than once */
+    void (*done)(void *arg, int64_t at, int64_t n, int slot, void *sorted);
+    void *arg, *a, *b;          /* a, b: n keys */
+    /* set by mc_bucket_run */
+    int parts;
+    uint8_t *id;                /* (n): buckets */
+    int64_t *place;             /* (parts, MC_BUCKETS) */
+    void *count;
+};
+bool mc_buckets_pay(int64_t n, int threads);
+size_t mc_bucket_bytes(int64_t n, int threads);
+void mc_bucket_run(struct mc_bucket_sort *s, char *scratch);
+
+/* ---- quick.h: functions in vectors, NULL where there are none ---- */
 /* Puts the first k of n keys, by all their bits, in place and sorted; spare: n elements. */
 typedef void mc_quick32(uint32_t *a, uint32_t *spare, int64_t n, int64_t k);
 typedef void mc_quick64(uint64_t *a, uint64_t *spare, int64_t n, int64_t k);
-mc_quick64 *mc_quick_keys64(void); /* of this processor, or NULL */
-/* ---- quick_avx512.c ---- */
-mc_quick32 mc_quick_keys32_avx512;
-mc_quick64 mc_quick_keys64_avx512;
+/* The buckets of n keys, from the heap of their splitters. */
+typedef void mc_classes32(const uint32_t *key, int64_t n, const uint32_t *heap, uint8_t *id);
+typedef void mc_classes64(const uint64_t *key, int64_t n, const uint64_t *heap, uint8_t *id);
+/* Appends the keys that are not above `most`, and their positions from `at` on; how many.  There is room for n and a
+ * register. */
+typedef int64_t mc_below32(const uint32_t *key, int64_t n, uint32_t most, uint32_t at, uint32_t *to, uint32_t *position);
+typedef int64_t mc_below64(const uint64_t *key, int64_t n, uint64_t most, uint32_t at, uint64_t *to, uint32_t *position);
+struct mc_quick {
+    mc_quick32 *keys32;
+    mc_quick64 *keys64;
+    mc_classes32 *classes32;
+    mc_classes64 *classes64;
+    mc_below32 *below32;
+    mc_below64 *below64;
+};
+const struct mc_quick *mc_quick(void); /* of this processor */
+extern const struct mc_quick mc_quick_avx512;
 
 #endif

@@ -6,21 +6,17 @@
 
 INLINE void NAME(blocks)(uint64_t key, uint64_t step, uint64_t block, V word[2])
 {
-    uint64_t at[LANES];
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int i = 0; i < LANES; i++) {
-        at[i] = block + (uint64_t)(i / 2 + i % 2 * (LANES / 2));
-    }
-    V c0 = LOAD(at), c1 = SHIFT_DOWN(c0, 32), c2 = SET1(step), c3 = SHIFT_DOWN(c2, 32);
+    V c0 = ADD(SET1(block), LANE_BLOCKS), c1 = SHIFT_DOWN(c0, 32), c2 = SET1(step), c3 = SHIFT_DOWN(c2, 32);
     const V m0 = SET1(UINT64_C(0xd2511f53)), m1 = SET1(UINT64_C(0xcd9e8d57));
+    V k0 = SET1(key), k1 = SET1(key >> 32); /* what they carry into the upper halves is not meant */
     for (int round = 0; round < 10; round++) {
         const V a = MUL(m0, c0), b = MUL(m1, c2);
-        c0 = XOR(XOR(SHIFT_DOWN(b, 32), c1), SET1(k0));
+        c0 = XOR3(SHIFT_DOWN(b, 32), c1, k0);
         c1 = b;
-        c2 = XOR(XOR(SHIFT_DOWN(a, 32), c3), SET1(k1));
+        c2 = XOR3(SHIFT_DOWN(a, 32), c3, k1);
         c3 = a;
-        k0 += UINT32_C(0x9e3779b9);
-        k1 += UINT32_C(0xbb67ae85);
+        k0 = ADD(k0, SET1(UINT64_C(0x9e3779b9)));
+        k1 = ADD(k1, SET1(UINT64_C(0xbb67ae85)));
     }
     const V low = SET1(UINT32_MAX), x = OR(AND(c0, low), SHIFT_UP(c1, 32));
     const V y = OR(AND(c2, low), SHIFT_UP(c3, 32));

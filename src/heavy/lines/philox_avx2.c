@@ -11,10 +11,12 @@
 #define LANES 4
 #define V __m256i
 #define D __m256d
-#define LOAD(p) _mm256_loadu_si256((const void *)(p))
+#define LANE_BLOCKS _mm256_setr_epi64x(0, 2, 1, 3)
 #define SET1(x) _mm256_set1_epi64x((long long)(x))
 #define MUL _mm256_mul_epu32
 #define XOR _mm256_xor_si256
+#define XOR3(a, b, c) XOR(XOR(a, b), c)
+#define ADD _mm256_add_epi64
 #define AND _mm256_and_si256
 #define OR _mm256_or_si256
 #define SHIFT_DOWN _mm256_srli_epi64

@@ -11,10 +11,12 @@
 #define LANES 8
 #define V __m512i
 #define D __m512d
-#define LOAD(p) _mm512_loadu_si512((const void *)(p))
+#define LANE_BLOCKS _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7)
 #define SET1(x) _mm512_set1_epi64((long long)(x))
 #define MUL _mm512_mul_epu32
 #define XOR _mm512_xor_si512
+#define XOR3(a, b, c) _mm512_ternarylogic_epi64(a, b, c, 0x96)
+#define ADD _mm512_add_epi64
 #define AND _mm512_and_si512
 #define OR _mm512_or_si512
 #define SHIFT_DOWN _mm512_srli_epi64

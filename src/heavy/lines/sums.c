@@ -2,9 +2,11 @@
  *
  * Floats are added in blocks, each from zero, and what precedes a block is added to its sums: the order of
  * the reference (src/op/running.c), whose blocks are as long. So blocks can be computed side by side. */
-#include "heavy/lines/lines.h"
+#define LEVEL plain
+#define TARGET
+#include "heavy/lines/sums.h"
 
-enum { BLOCK = MC_SUM_BLOCK, GROUP = 4, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
+enum { GROUP = MC_SUM_GROUP, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
 static const double SECONDS = 6e-10;
 
 struct sums {
@@ -13,6 +15,7 @@ struct sums {
     char *y;
     int64_t sx, sy, n, blocks, first; /* first: blocks of all parts but the last */
     int parts;
+    const struct mc_sum_level *level;
     struct mc_line_set set;
     char *scratch;
     union total { double f; uint64_t u; } *total; /* (first): of a block, then of those before it */
@@ -23,23 +26,48 @@ static int parts_of(int64_t n, int within)
     return n < PART_LEAST ? 1 : MC_MIN(within, (int)MOST_PARTS);
 }
 
-/* Local running sums of up to GROUP blocks of doubles, and their totals. x has room for GROUP blocks. */
-static void local_sums(double *x, int64_t n, double total[GROUP])
+static const struct mc_sum_level *level(void)
 {
-    double s[GROUP] = { 0 };
-    if (n > BLOCK) {
-        memset(x + n, 0, (size_t)(GROUP * BLOCK - n) * sizeof *x);
-        for (int i = 0; i < BLOCK; i++) {
-            for (int g = 0; g < GROUP; g++) {
-                x[g * BLOCK + i] = s[g] += x[g * BLOCK + i];
-            }
-        }
+    static const struct mc_sum_level plain = LEVEL_ROW;
+#if defined(__x86_64__)
+    if (mc_isa_runs(ISA_AVX512)) {
+        return &mc_sums_avx512;
+    }
+    if (mc_isa_runs(ISA_AVX2)) {
+        return &mc_sums_avx2;
+    }
+#endif
+    return &plain;
+}
+
+/* Local running sums of n elements from `at` on, of up to GROUP blocks, and their totals. */
+static void local_sums(const struct sums *s, int64_t at, int64_t n, double *b, double *total)
+{
+    const char *x = s->x + at * s->sx;
+    if (s->from == MC_FLOAT32 && s->sx == sizeof(float)) {
+        s->level->floats((const float *)(const void *)x, n, b, total);
+    } else if (s->from == MC_FLOAT64 && s->sx == sizeof(double)) {
+        s->level->doubles((const double *)(const void *)x, n, b, total);
+    } else {
+        mc_convert(MC_FLOAT64, b, sizeof *b, s->from, x, s->sx, n);
+        s->level->doubles(b, n, b, total);
+    }
+}
+
+/* Of one block: what precedes it is added. */
+static void store_sums(const struct sums *s, int64_t at, int64_t n, double *b, double off)
+{
+    char *y = s->y + at * s->sy;
+    if (s->to == MC_FLOAT32 && s->sy == sizeof(float)) {
+        s->level->to_floats((float *)(void *)y, b, off, n);
+    } else if (s->to == MC_FLOAT64 && s->sy == sizeof(double)) {
+        s->level->to_doubles((double *)(void *)y, b, off, n);
     } else {
         for (int64_t i = 0; i < n; i++) {
-            x[i] = s[i / BLOCK] += x[i];
+            b[i] = off + b[i];
         }
+        mc_convert(s->to, y, s->sy, MC_FLOAT64, b, sizeof *b, n);
     }
-    memcpy(total, s, sizeof s);
 }
 
 static void total_group(void *arg, int64_t group, int slot)
@@ -49,9 +77,8 @@ static void total_group(void *arg, int64_t group, int slot)
                   m = MC_MIN(s->first - block, (int64_t)GROUP) * BLOCK;
     (void)slot;
     if (s->work == MC_FLOAT64) {
-        double x[GROUP * BLOCK], total[GROUP];
-        mc_convert(MC_FLOAT64, x, sizeof *x, s->from, s->x + at * s->sx, s->sx, m);
-        local_sums(x, m, total);
+        double b[GROUP * BLOCK], total[GROUP];
+        local_sums(s, at, m, b, total);
         for (int64_t g = 0; g < m / BLOCK; g++) {
             s->total[block + g].f = total[g];
         }
@@ -68,24 +95,28 @@ static void total_group(void *arg, int64_t group, int slot)
     }
 }
 
-static bool is_dense(const struct sums *s)
+/* Sums of whole numbers from `sum` on; int32 and int64 without a copy between. */
+static void whole_sums(const struct sums *s, int64_t from, int64_t to, uint64_t sum)
 {
-    return s->work != MC_FLOAT64 && s->from == s->to && s->sx == 8 && s->sy == 8;
-}
-
-/* From x to y without a copy between. */
-static void dense_sums(uint64_t *y, const uint64_t *x, int64_t n, uint64_t sum)
-{
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) { /* one addition in four waits for the last sum */
-        const uint64_t a = x[i], b = a + x[i + 1], c = b + x[i + 2], d = c + x[i + 3];
-        y[i] = sum + a;
-        y[i + 1] = sum + b;
-        y[i + 2] = sum + c;
-        y[i + 3] = sum += d;
+    const char *x = s->x + from * s->sx;
+    uint64_t *y = (uint64_t *)(void *)(s->y + from * s->sy);
+    const int64_t size = mc_dtypes[s->from].size;
+    if (s->sy == sizeof *y && s->sx == size && (s->from == MC_INT64 || s->from == MC_UINT64)) {
+        s->level->longs(y, (const int64_t *)(const void *)x, to - from, sum);
+        return;
     }
-    for (; i < n; i++) {
-        y[i] = sum += x[i];
+    if (s->sy == sizeof *y && s->sx == size && s->from == MC_INT32) {
+        s->level->ints(y, (const int32_t *)(const void *)x, to - from, sum);
+        return;
+    }
+    for (int64_t at = from; at < to; at += GROUP * BLOCK) {
+        const int64_t m = MC_MIN(to - at, (int64_t)GROUP * BLOCK);
+        uint64_t u[GROUP * BLOCK];
+        mc_convert(s->work, u, sizeof *u, s->from, s->x + at * s->sx, s->sx, m);
+        for (int64_t i = 0; i < m; i++) {
+            u[i] = sum += u[i];
+        }
+        mc_convert(s->to, s->y + at * s->sy, s->sy, s->work, u, sizeof *u, m);
     }
 }
 
@@ -99,36 +130,18 @@ static void sum_part(void *arg, int64_t part, int slot)
     if (part) {
         before = s->total[from / BLOCK];
     }
-    if (is_dense(s)) {
-        dense_sums((uint64_t *)(void *)(s->y + from * 8), (const uint64_t *)(const void *)(s->x + from * 8),
-                   to - from, before.u);
+    if (s->work != MC_FLOAT64) {
+        whole_sums(s, from, to, before.u);
         return;
     }
     for (int64_t at = from; at < to; at += GROUP * BLOCK) {
         const int64_t m = MC_MIN(to - at, (int64_t)GROUP * BLOCK);
-        union {
-            double f[GROUP * BLOCK];
-            uint64_t u[GROUP * BLOCK];
-        } x;
-        mc_convert(s->work, &x, 8, s->from, s->x + at * s->sx, s->sx, m);
-        if (s->work == MC_FLOAT64) {
-            double total[GROUP];
-            local_sums(x.f, m, total);
-            for (int64_t g = 0; g * BLOCK < m; g++) {
-                const double off = before.f;
-                for (int64_t i = g * BLOCK; i < MC_MIN((g + 1) * BLOCK, m); i++) {
-                    x.f[i] = off + x.f[i];
-                }
-                before.f = off + total[g];
-            }
-        } else {
-            uint64_t sum = before.u;
-            for (int64_t i = 0; i < m; i++) {
-                x.u[i] = sum += x.u[i];
-            }
-            before.u = sum;
+        double b[GROUP * BLOCK], total[GROUP];
+        local_sums(s, at, m, b, total);
+        for (int64_t g = 0; g * BLOCK < m; g++) {
+            store_sums(s, at + g * BLOCK, MC_MIN(m - g * BLOCK, (int64_t)BLOCK), b + g * BLOCK, before.f);
+            before.f = before.f + total[g];
         }
-        mc_convert(s->to, s->y + at * s->sy, s->sy, s->work, &x, 8, m);
     }
 }
 
@@ -168,7 +181,7 @@ mc_status mc_sums_run(const struct mc_line_work *w)
 {
     const mc_array *x = w->in[0], *y = w->out[0];
     struct sums s = { .from = x->dtype, .to = y->dtype, .x = x->data, .y = y->data,
-                      .set = mc_lines_at(w->node, x, y, w->threads), .scratch = w->scratch };
+                      .set = mc_lines_at(w->node, x, y, w->threads), .scratch = w->scratch, .level = level() };
     s.work = mc_is_float(y->dtype) ? MC_FLOAT64 : mc_dtypes[y->dtype].cls == CLASS_U64 ? MC_UINT64 : MC_INT64;
     s.sx = s.set.step[0];
     s.sy = s.set.step[1];

@@ -140,6 +140,24 @@ TEST(counts)
     }
 }
 
+TEST(counts_of_negative_numbers_are_refused)
+{
+    for (int64_t n = 1; n < 40; n++) {
+        const int64_t at = (int64_t)(test_random() % (uint64_t)n);
+        mc_graph *g = mc_graph_new();
+        mc_array *x = rough(MC_INT64, 1, &n, false), *y = NULL;
+        ((int64_t *)(void *)x->data)[at] = -1;
+        mc_input(g, "x", MC_INT64, 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "bincount(x)" });
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_EINDEX, "element %lld of %lld", (long long)at,
+              (long long)n);
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* Lines that sorts and selections find hard: few values, in order, in falling order, one far away from all others,
  * which agree in the upper bits of their keys. */
 static mc_array *hard(mc_dtype d, int64_t n, int kind)

@@ -2,6 +2,9 @@
  *
  * Invariant: of floats NaN is larger than every number, as in sort. */
 #include "op/index.h"
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 /* ---- searchsorted: a binary search in a vector that rises ---- */
 
@@ -75,23 +78,61 @@ static mc_node *build_search(mc_graph *g, int nin, mc_node *const *in, const str
 
 /* ---- bincount ---- */
 
+enum { AT_ONCE = 8 };
+
+#ifdef __SSE2__
+/* The largest of n numbers, a multiple of AT_ONCE, which must be from 0 to 2^52 - 1: the lower digits of doubles, for
+ * which every processor has a maximum.  *all: their bits together. */
+static int64_t largest_of_small(const int64_t *v, int64_t n, int64_t *all)
+{
+    const __m128i upper = _mm_set1_epi64x(INT64_C(0x4330000000000000));
+    __m128i any[4];
+    __m128d most[4];
+    int64_t bits[2], two[2];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        any[i] = _mm_setzero_si128();
+        most[i] = _mm_castsi128_pd(upper);
+    }
+    for (int64_t k = 0; k < n; k += AT_ONCE) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            const __m128i x = _mm_loadu_si128((const void *)(v + k + 2 * i));
+            any[i] = _mm_or_si128(any[i], x);
+            most[i] = _mm_max_pd(most[i], _mm_castsi128_pd(_mm_or_si128(x, upper)));
+        }
+    }
+    most[0] = _mm_max_pd(_mm_max_pd(most[0], most[1]), _mm_max_pd(most[2], most[3]));
+    _mm_storeu_si128((void *)two, _mm_xor_si128(_mm_castpd_si128(most[0]), upper));
+    _mm_storeu_si128((void *)bits, _mm_or_si128(_mm_or_si128(any[0], any[1]), _mm_or_si128(any[2], any[3])));
+    *all = bits[0] | bits[1];
+    return MC_MAX(two[0], two[1]);
+}
+#else
+static int64_t largest_of_small(const int64_t *v, int64_t n, int64_t *all)
+{
+    int64_t a = 0, b = 0, c = 0, d = 0, any = 0;
+    for (int64_t k = 0; k < n; k += 4, v += 4) { /* comparisons of four do not wait for each other */
+        any |= (v[0] | v[1]) | (v[2] | v[3]);
+        a = MC_MAX(a, v[0]);
+        b = MC_MAX(b, v[1]);
+        c = MC_MAX(c, v[2]);
+        d = MC_MAX(d, v[3]);
+    }
+    *all = any;
+    return MC_MAX(MC_MAX(a, b), MC_MAX(c, d));
+}
+#endif
+
 /* The largest element, -1 of none; *negative: is one below 0? */
 static int64_t largest(const mc_array *i, bool *negative)
 {
-    const int64_t n = i->dims[0], *dense = (const int64_t *)(const void *)i->data;
-    int64_t most = -1, any = 0;
-    int64_t k = 0;
-    if (mc_array_is_contiguous(i)) {
-        int64_t a = -1, b = -1, c = -1, d = -1;
-        for (; k + 4 <= n; k += 4) { /* four at a time, whose comparisons do not wait for each other */
-            const int64_t *v = dense + k;
-            any |= (v[0] | v[1]) | (v[2] | v[3]);
-            a = MC_MAX(a, v[0]);
-            b = MC_MAX(b, v[1]);
-            c = MC_MAX(c, v[2]);
-            d = MC_MAX(d, v[3]);
-        }
-        most = MC_MAX(MC_MAX(a, b), MC_MAX(c, d));
+    const int64_t n = i->dims[0], many = mc_array_is_contiguous(i) ? n / AT_ONCE * AT_ONCE : 0;
+    int64_t any = 0, k = 0, most = -1;
+    if (many) {
+        most = largest_of_small((const int64_t *)(const void *)i->data, many, &any);
+        k = any >> 52 ? 0 : many; /* a negative or very large one: all again */
+        most = k ? most : -1;
     }
     for (; k < n; k++) {
         const int64_t v = mc_load_i64(MC_INT64, i->data + k * i->strides[0]);

@@ -13,16 +13,16 @@ struct counts { const int64_t *i; int64_t n, bins; int parts; int64_t *table; /*
 static void count_part(void *arg, int64_t part, int slot)
 {
     const struct counts *c = arg;
-    const int64_t from = c->n * part / c->parts, to = c->n * (part + 1) / c->parts;
+    const int64_t from = c->n * part / c->parts, to = c->n * (part + 1) / c->parts, *i = c->i;
     int64_t *one = c->table + part * TABLES * c->bins, *two = one + c->bins, k = from;
     (void)slot;
     memset(one, 0, (size_t)(TABLES * c->bins) * sizeof *one);
     for (; k + 1 < to; k += 2) {
-        one[c->i[k]]++;
-        two[c->i[k + 1]]++;
+        one[i[k]]++;
+        two[i[k + 1]]++;
     }
     if (k < to) {
-        one[c->i[k]]++;
+        one[i[k]]++;
     }
 }
 
@@ -47,8 +47,9 @@ WEIGHTED(int64_t)
 static void add_counts(struct counts *c, int64_t *y, int64_t weight, int threads)
 {
     if (c->n < PART_LEAST || c->bins > c->n) {
-        for (int64_t k = 0; k < c->n; k++) {
-            y[c->i[k]] += weight;
+        const int64_t *i = c->i, n = c->n; /* y might be these, as far as a compiler sees */
+        for (int64_t k = 0; k < n; k++) {
+            y[i[k]] += weight;
         }
         return;
     }

@@ -31,15 +31,20 @@ bool mc_buckets_pay(int64_t n, int threads)
     return n >= (threads > 1 ? SHARED : ALONE);
 }
 
-static size_t rounded(size_t bytes)
+/* Assigns the scratch.  Its bytes. */
+static size_t lay_out(struct mc_bucket_sort *s, char *scratch)
 {
-    return (bytes + 63) / 64 * 64;
+    size_t at = 0;
+    s->id = mc_line_take(scratch, &at, (size_t)s->n);
+    s->count = mc_line_take(scratch, &at, (size_t)s->threads * mc_radix_counts(s->n));
+    s->place = mc_line_take(scratch, &at, sizeof *s->place * MC_BUCKETS * MOST_PARTS);
+    return at;
 }
 
 size_t mc_bucket_bytes(int64_t n, int threads)
 {
-    return rounded((size_t)n) + rounded((size_t)threads * mc_radix_counts(n)) +
-           sizeof(int64_t) * MC_BUCKETS * MOST_PARTS;
+    struct mc_bucket_sort s = { .n = n, .threads = threads };
+    return lay_out(&s, NULL);
 }
 
 /* Counts become places: of a bucket, those of the first part come first. */
@@ -62,9 +67,7 @@ void mc_bucket_run(struct mc_bucket_sort *s, char *scratch)
     struct work w = { .s = s };
     uint32_t heap32[MC_BUCKETS];
     uint64_t heap64[MC_BUCKETS];
-    s->id = (uint8_t *)scratch;
-    s->count = scratch + rounded((size_t)s->n);
-    s->place = (int64_t *)(void *)((char *)s->count + rounded((size_t)s->threads * mc_radix_counts(s->n)));
+    lay_out(s, scratch);
     s->parts = MC_MIN(s->threads, (int)MOST_PARTS);
     if (s->wide) {
         choose_64(s, heap64);

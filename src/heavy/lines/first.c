@@ -54,19 +54,6 @@ static int parts_of(int64_t n, int64_t k, int within)
     return n < PART_LEAST || k * 8 > n ? 1 : MC_MIN(within, (int)MOST_PARTS);
 }
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
-/* The next bytes of the scratch; NULL where only their number is asked for. */
-static void *next(char *scratch, size_t *at, size_t bytes)
-{
-    char *to = scratch ? scratch + *at : NULL;
-    *at += rounded(bytes);
-    return to;
-}
-
 /* Assigns the scratch; the first part has room for what all parts gather.  Its bytes. */
 static size_t lay_out(struct first *f, char *scratch)
 {
@@ -74,10 +61,10 @@ static size_t lay_out(struct first *f, char *scratch)
     for (int i = 0; i < f->parts; i++) {
         const size_t many = (size_t)f->room * (size_t)(i ? 1 : f->parts) + REGISTER;
         f->part[i] = (struct candidates){
-            .key = next(scratch, &at, many * sizeof(uint64_t)),
-            .at = next(scratch, &at, many * sizeof(uint32_t)),
-            .word = next(scratch, &at, (3 * many + (size_t)f->k) * sizeof(uint64_t)),
-            .count = next(scratch, &at, mc_radix_counts((int64_t)many)),
+            .key = mc_line_take(scratch, &at, many * sizeof(uint64_t)),
+            .at = mc_line_take(scratch, &at, many * sizeof(uint32_t)),
+            .word = mc_line_take(scratch, &at, (3 * many + (size_t)f->k) * sizeof(uint64_t)),
+            .count = mc_line_take(scratch, &at, mc_radix_counts((int64_t)many)),
         };
     }
     return at;

@@ -5,11 +5,7 @@
 
 #if defined(__x86_64__)
 #define LEVEL avx512
-#if defined(__clang__)
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#else
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
-#endif
+#define TARGET MC_LINES_AVX512
 #include "heavy/lines/keys_level.h"
 
 const struct mc_key_level mc_keys_avx512 = LEVEL_ROW;

@@ -28,6 +28,13 @@ mc_line_scratch_of mc_sort_scratch, mc_first_scratch, mc_sums_scratch, mc_search
     mc_draw_scratch;
 mc_line_run_of mc_sort_run, mc_first_run, mc_sums_run, mc_search_run, mc_counts_run, mc_draw_run;
 
+/* For loops that the compiler makes vectors of. */
+#if defined(__clang__)
+#define MC_LINES_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#else
+#define MC_LINES_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+
 /* ---- set.c: the lines of x, and of a result with as many, along the node's axis ---- */
 struct mc_line_set {
     int axes;                   /* other than that of the lines */
@@ -40,6 +47,8 @@ struct mc_line_set mc_lines_at(const mc_node *n, const mc_array *x, const mc_arr
 int64_t mc_line_offset(const struct mc_line_set *s, int array, int64_t line); /* in bytes */
 /* one(arg, line, slot) of each line; seconds: for an element, about */
 void mc_line_each(const struct mc_line_set *s, mc_team_task *one, void *arg, double seconds);
+/* The next bytes of a scratch, of which *at are taken; NULL where there is none and only their number is asked for. */
+void *mc_line_take(char *scratch, size_t *at, size_t bytes);
 
 /* ---- keys.c: unsigned numbers in the order of the values; NaN is last, -0 equals 0 ---- */
 /* Keys of n elements: 32 bits for dtypes of up to 4 bytes, else 64.  flip: all bits inverted, the falling

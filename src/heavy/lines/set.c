@@ -60,3 +60,10 @@ void mc_line_each(const struct mc_line_set *s, mc_team_task *one, void *arg, dou
     }
     mc_team_tasks(one, arg, s->lines, s->slots, s->slots, (double)(s->lines * s->count) * seconds);
 }
+
+void *mc_line_take(char *scratch, size_t *at, size_t bytes)
+{
+    char *to = scratch ? scratch + *at : NULL;
+    *at += (bytes + 63) / 64 * 64;
+    return to;
+}

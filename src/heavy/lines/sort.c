@@ -254,29 +254,16 @@ static void sort_line(struct line *l)
 
 /* ---- all lines ---- */
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
-/* The next bytes of the scratch; NULL where only their number is asked for. */
-static void *next(char *scratch, size_t *at, size_t bytes)
-{
-    char *to = scratch ? scratch + *at : NULL;
-    *at += rounded(bytes);
-    return to;
-}
-
 /* Assigns the scratch: two copies to sort, the counts, what buckets need.  Its bytes. */
 static size_t lay_out(struct line *l, char *scratch)
 {
     const size_t copy = (size_t)(l->n * element(l->d, l->positions)), count = mc_radix_counts(l->n);
     size_t at = 0;
-    l->a = next(scratch, &at, copy);
-    l->b = next(scratch, &at, copy);
-    l->count = next(scratch, &at, (size_t)l->threads * count);
+    l->a = mc_line_take(scratch, &at, copy);
+    l->b = mc_line_take(scratch, &at, copy);
+    l->count = mc_line_take(scratch, &at, (size_t)l->threads * count);
     if (mc_buckets_pay(l->n, l->threads)) {
-        l->bucket = next(scratch, &at, mc_bucket_bytes(l->n, l->threads));
+        l->bucket = mc_line_take(scratch, &at, mc_bucket_bytes(l->n, l->threads));
     }
     return at;
 }

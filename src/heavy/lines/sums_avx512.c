@@ -7,11 +7,7 @@
 #include <immintrin.h>
 
 #define LEVEL avx512
-#if defined(__clang__)
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#else
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
-#endif
+#define TARGET MC_LINES_AVX512
 
 enum { LANES = 8 };
 

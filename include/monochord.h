@@ -442,8 +442,9 @@ typedef struct mc_spec { /* what mc_compile makes; fields that are left out are 
     int no_default_updates;
     int profile;             /* 1: time every step */
     int threads;             /* 0: the flag */
-    /* 1: shared variables of any size keep the sizes that they have now, and kernels are made for these.  A call
-     * after one of them got another shape is an error, MC_ESHAPE; functions compiled later leave its sizes open. */
+    /* 1: shared variables of any size keep the sizes that they have now, and kernels are made for these.  A
+     * call after one of them got another shape is an error, MC_ESHAPE; functions compiled later leave its
+     * sizes open. */
     int fixed_sizes;
     /* The same by nodes, after those named in text. */
     mc_node *const *input; int ninput;

@@ -1,5 +1,6 @@
-/* t_fixed_sizes.c: functions for the sizes that shared variables have when they are compiled: results are those of functions
- * for any size, other sizes are an error that changes nothing, and what is compiled after that leaves them open. */
+/* t_fixed_sizes.c: functions for the sizes that shared variables have when they are compiled: results are
+ * those of functions for any size, other sizes are an error that changes nothing, and what is compiled
+ * after that leaves them open. */
 #include "own_folder.h"
 
 static mc_shared *sized(mc_graph *g, const char *name, int64_t rows, int64_t columns)

@@ -158,8 +158,8 @@ TEST(counts_of_negative_numbers_are_refused)
     }
 }
 
-/* Lines that sorts and selections find hard: few values, in order, in falling order, one far away from all others,
- * which agree in the upper bits of their keys. */
+/* Lines that sorts and selections find hard: few values, in order, in falling order, one far away from all
+ * others, which agree in the upper bits of their keys. */
 static mc_array *hard(mc_dtype d, int64_t n, int kind)
 {
     mc_array *a = mc_array_new(d, 1, &n);

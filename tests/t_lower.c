@@ -181,8 +181,8 @@ TEST(kernels_do_not_wait_for_each_other)
     }
 }
 
-/* Maps that read the same arrays are one kernel; those that would read more, or that depend on each other by way
- * of another step, are not. */
+/* Maps that read the same arrays are one kernel; those that would read more, or that depend on each other
+ * by way of another step, are not. */
 TEST(maps_of_the_same_arrays_are_one_kernel)
 {
     static const struct { const char *inputs, *outputs; int steps; } rows[] = {

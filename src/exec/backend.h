@@ -151,7 +151,8 @@ static inline bool mc_result_wanted(const mc_arg *out)
 /* Can the caller's destination for output i hold a result of this dtype and shape? */
 mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank,
                           const int64_t *dims);
-/* Sets f->result[i], on the device where it stays there: the caller's array if it fits as it is, else a new one. */
+/* Sets f->result[i], on the device where it stays there: the caller's array if it fits as it is, else a new
+ * one. */
 mc_status mc_result_array(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);
 /* Is the new value written to the variable's own memory? */
 bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update);

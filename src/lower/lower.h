@@ -110,6 +110,11 @@ bool mc_counts(const mc_node *n);                       /* is n 0, 1, 2, ...? */
 /* The axis along which n is the position 0, 1, 2, ...: arange, perhaps with axes of size 1 added; -1: n is
  * not a position. */
 int mc_position_axis(const mc_node *n);
+/* is n a constant number or a position, which a kernel does not read from memory? */
+static inline bool mc_is_inline_operand(const mc_node *n)
+{
+    return mc_position_axis(n) >= 0 || (mc_is_const(n) && mc_array_size(n->value) == 1);
+}
 unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */
 
 #endif

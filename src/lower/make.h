@@ -37,8 +37,6 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
 void mc_mark_stored_inputs(struct make *m, mc_node *n);
 mc_node *mc_main_result(mc_node *n); /* the result that an epilogue reads: n, or a tuple's first item */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count);
-/* is n a constant number or a position, which a kernel does not read from memory? */
-bool mc_is_inline_operand(const mc_node *n);
 /* recompute.c: finds nodes that their readers recompute; lists the nodes of a kernel in id order */
 mc_status mc_find_recomputed(struct make *m, mc_node *const *list, size_t count);
 mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n, struct mc_node_list *to);

@@ -1,10 +1,9 @@
-/* merge.c: merges groups that feed the same node, groups that reduce the same elements, a group of little work
- * with its only reader, and maps of the same elements.
+/* merge.c: merges groups that feed the same node, groups that reduce the same elements, a group of little
+ * work with its only reader, and maps of the same elements.
  *
  * Invariant: two groups are merged only if neither depends on the other, or if one is the only reader of the
  * other.  So no cycle results. */
 #include "lower/group.h"
-#include "lower/make.h"
 
 bool mc_group_can_merge(struct fuse *f, int a, int b)
 {
@@ -176,7 +175,8 @@ mc_status mc_group_merge_into_only_reader(struct fuse *f, mc_node *const *list, 
 
 enum { MOST_READ = 6 };         /* arrays of the whole space that a merged map reads, at most */
 
-/* What a map reads along all axes of its space, by node id; the smallest and the largest dtype of what it computes. */
+/* What a map reads along all axes of its space, by node id; the smallest and the largest dtype of what it
+ * computes. */
 struct map { VEC(int) read; size_t least, most; };
 
 static bool is_map(const struct group *g)

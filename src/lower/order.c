@@ -4,11 +4,6 @@
 
 /* ---- which values are stored, which solver steps get an epilogue ---- */
 
-bool mc_is_inline_operand(const mc_node *n)
-{
-    return mc_position_axis(n) >= 0 || (mc_is_const(n) && mc_array_size(n->value) == 1);
-}
-
 /* Marks the inputs that n reads from memory: those that its own kernel does not compute. */
 void mc_mark_stored_inputs(struct make *m, mc_node *n)
 {

@@ -81,8 +81,8 @@ static mc_node *build_search(mc_graph *g, int nin, mc_node *const *in, const str
 enum { AT_ONCE = 8 };
 
 #ifdef __SSE2__
-/* The largest of n numbers, a multiple of AT_ONCE, which must be from 0 to 2^52 - 1: the lower digits of doubles, for
- * which every processor has a maximum.  *all: their bits together. */
+/* The largest of n numbers, a multiple of AT_ONCE, which must be from 0 to 2^52 - 1: the lower digits of
+ * doubles, for which every processor has a maximum.  *all: their bits together. */
 static int64_t largest_of_small(const int64_t *v, int64_t n, int64_t *all)
 {
     const __m128i upper = _mm_set1_epi64x(INT64_C(0x4330000000000000));

@@ -275,6 +275,23 @@ static const struct mc_backend *backend_for_dynamic_sizes(void)
     return NULL;
 }
 
+static mc_status make_plan(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_cuda_fn_plan *q = p->own = mc_calloc(1, sizeof *q, "plan");
+    return q ? mc_remote_plan(f, p) : MC_EMEMORY;
+}
+
+static void free_plan(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_cuda_fn_plan *q = p->own;
+    if (q) {
+        mc_cuda_fn_recordings_free(f, q);
+        mc_cuda_fn_made_in_free(f, q);
+        mc_cuda_resident_free(q->resident);
+        mc_remote_forget(f, p);
+    }
+}
+
 static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -326,8 +343,8 @@ const struct mc_backend mc_backend_cuda = {
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
     .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference,
     .code_free = code_free, .function_init = init_function, .function_free = free_function,
-    .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = mc_cuda_fn_constants,
-    .plan = plan, .shape_free = mc_cuda_fn_free,
+    .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = make_plan,
+    .plan = plan, .shape_free = free_plan,
     .address = mc_cuda_fn_address, .begin = begin_call, .step = timed_step, .run = run_all,
     .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
     .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,

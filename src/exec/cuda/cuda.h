@@ -49,8 +49,8 @@ struct mc_cuda_recording {
     int64_t used;               /* the run that used it last */
 };
 enum { MC_CUDA_RECORDINGS = 4 };
-/* which calls are recorded: all, with results that stay on the GPU in their own arrays, or in memory of the plan,
- * from where they are copied; or those whose addresses a call had before */
+/* which calls are recorded: all, with results that stay on the GPU in their own arrays, or in memory of the
+ * plan, from where they are copied; or those whose addresses a call had before */
 enum mc_cuda_way { MC_CUDA_RECORD_DIRECT, MC_CUDA_RECORD_COPIED, MC_CUDA_RECORD_AGAIN };
 struct mc_cuda_fn_plan {
     struct mc_remote remote;
@@ -127,8 +127,7 @@ void mc_cuda_resident_free(struct mc_cuda_resident *r);
 /* values.c */
 /* the value in whose memory v lies: a view with its own copy, and a join of which v is a part; -1: v is -1 */
 int mc_cuda_fn_memory_of(const struct mc_function *f, const struct mc_shape_plan *p, int v);
-mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p);
-void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p);
+void mc_cuda_fn_made_in_free(const struct mc_function *f, struct mc_cuda_fn_plan *q);
 /* a contiguous copy on the device */
 mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
 mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int output,

@@ -1,9 +1,10 @@
 /* record.c: calls as recordings of all their launches, which a replay launches at once.
  *
- * A recording is good for the addresses that it was made with.  They alternate between few where a result is a
- * new array and the caller releases the one before, or where inputs are arrays of the GPU: a plan has several
- * recordings.  A caller that keeps all results gives every call a new address: results then get memory of the
- * plan, and are copied from there.  If other addresses go on changing, only those that come again are recorded.
+ * A recording is good for the addresses that it was made with.  They alternate between few where a result
+ * is a new array and the caller releases the one before, or where inputs are arrays of the GPU: a plan has
+ * several recordings.  A caller that keeps all results gives every call a new address: results then get
+ * memory of the plan, and are copied from there.  If other addresses go on changing, only those that come
+ * again are recorded.
  *
  * Invariant: a recording is replayed only if all addresses of the call are those that it was made with. */
 #include "exec/cuda/cuda.h"
@@ -48,8 +49,8 @@ static struct mc_cuda_recording *find(const struct mc_function *f, struct mc_cud
     return NULL;
 }
 
-/* An empty entry, or the one whose last use is longest ago, emptied, with the addresses of the call.  NULL: out
- * of memory. */
+/* An empty entry, or the one whose last use is longest ago, emptied, with the addresses of the call.  NULL:
+ * out of memory. */
 static struct mc_cuda_recording *replace(const struct mc_function *f, struct mc_cuda_fn_plan *q)
 {
     struct mc_cuda_recording *r = q->recording;

@@ -2,30 +2,13 @@
  * to pinned memory, and views are made contiguous by a kernel. */
 #include "exec/cuda/cuda.h"
 
-mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p)
-{
-    struct mc_cuda_fn_plan *q = p->own = mc_calloc(1, sizeof *q, "plan");
-    return q ? mc_remote_plan(f, p) : MC_EMEMORY;
-}
-
-static void made_in_free(const struct mc_function *f, struct mc_cuda_fn_plan *q)
+void mc_cuda_fn_made_in_free(const struct mc_function *f, struct mc_cuda_fn_plan *q)
 {
     for (int i = 0; i < f->code->program.noutput && q->made_in; i++) {
         mc_cuda_free(mc_cuda_of(f->code), q->made_in[i]);
     }
     mc_free(q->made_in);
     q->made_in = NULL;
-}
-
-void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
-{
-    struct mc_cuda_fn_plan *q = p->own;
-    if (q) {
-        mc_cuda_fn_recordings_free(f, q);
-        made_in_free(f, q);
-        mc_cuda_resident_free(q->resident);
-        mc_remote_forget(f, p);
-    }
 }
 
 int mc_cuda_fn_memory_of(const struct mc_function *f, const struct mc_shape_plan *p, int v)
@@ -37,14 +20,14 @@ int mc_cuda_fn_memory_of(const struct mc_function *f, const struct mc_shape_plan
     return v >= 0 && p->slot[v].inside ? p->slot[v].inside - 1 : v;
 }
 
-/* Allocates or frees the memory of the plan that result i is copied from.  Where there is none, it is made in its
- * own array. */
+/* Allocates or frees the memory of the plan that result i is copied from.  Where there is none, it is made
+ * in its own array. */
 static void make_or_free(const struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     struct mc_cuda_fn_plan *q = p->own;
     const struct mc_slot *at = &p->slot[f->code->program.output[i]];
     if (q->way != MC_CUDA_RECORD_COPIED) {
-        made_in_free(f, q);
+        mc_cuda_fn_made_in_free(f, q);
     } else if (at->base == BASE_OUTPUT) {
         q->made_in = q->made_in ? q->made_in
                                 : mc_calloc((size_t)f->code->program.noutput, sizeof *q->made_in, "plan");

@@ -1,5 +1,5 @@
-/* buckets.c: sorts of long lines by all threads: elements are counted and moved by the bucket that they belong
- * to, then each bucket is sorted by one thread, in its caches.
+/* buckets.c: sorts of long lines by all threads: elements are counted and moved by the bucket that they
+ * belong to, then each bucket is sorted by one thread, in its caches.
  *
  * Invariant: which element goes to which bucket does not depend on the number of threads. */
 #include "heavy/lines/lines.h"

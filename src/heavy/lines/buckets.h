@@ -1,4 +1,5 @@
-/* buckets.h: the part of a sort in buckets that is made for one width of keys.  The includer names U and NAME.
+/* buckets.h: the part of a sort in buckets that is made for one width of keys.  The includer names U and
+ * NAME.
  *
  * Invariant: elements of a bucket are those from splitter b up to splitter b + 1, in whatever order. */
 
@@ -20,13 +21,13 @@ static void NAME(choose)(const struct mc_bucket_sort *s, U *heap)
     uint32_t count[1 << 8];
     uint64_t state = 1;
     for (int i = 0; i < RUNS; i++) {
-        const int64_t part = s->n / RUNS, room = part - RUN + 1;
+        const int64_t part = s->n / RUNS, starts = part - RUN + 1;
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        s->load(s->arg, i * part + (int64_t)((state >> 33) * (uint64_t)room >> 31), RUN, 0, some + i * RUN);
+        s->load(s->arg, i * part + (int64_t)((state >> 33) * (uint64_t)starts >> 31), RUN, 0, some + i * RUN);
     }
     const U *sorted = NAME(sorted)(some, spare, SAMPLE, s->low, count);
     for (int i = 0; i < MC_BUCKETS; i++) {
-        splitter[i] = sorted[i * EACH] & (U)s->apart;
+        splitter[i] = sorted[i * EACH] & (U)s->mask;
     }
     NAME(heap)(splitter, heap);
 }

@@ -8,11 +8,11 @@
 #include <math.h>
 
 enum { CHUNK = 256, SHORT = 2048 /* all may be candidates */ };
-enum { ROOM_LEAST = SHORT, REGISTER = 16, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
+enum { GATHER_LEAST = SHORT, REGISTER = 16, MOST_PARTS = 16, PART_LEAST = 1 << 14 };
 static const double SECONDS = 2e-10;
 
 struct candidates {
-    void *key;                  /* (room + REGISTER), of 32 or 64 bits */
+    void *key;                  /* (most + REGISTER), of 32 or 64 bits */
     uint32_t *at;               /* as many positions */
     uint64_t *word;             /* twice as many, and room for copies of k keys and positions */
     void *count;
@@ -24,7 +24,7 @@ struct first {
     uint64_t flip, limit;
     const char *x;
     char *y;
-    int64_t sx, sy, n, k, room; /* room: candidates of a part, at most */
+    int64_t sx, sy, n, k, most; /* most: candidates of a part, at most */
     int parts;
     struct mc_line_set set;
     char *scratch;
@@ -59,7 +59,7 @@ static size_t lay_out(struct first *f, char *scratch)
 {
     size_t at = 0;
     for (int i = 0; i < f->parts; i++) {
-        const size_t many = (size_t)f->room * (size_t)(i ? 1 : f->parts) + REGISTER;
+        const size_t many = (size_t)f->most * (size_t)(i ? 1 : f->parts) + REGISTER;
         f->part[i] = (struct candidates){
             .key = mc_line_take(scratch, &at, many * sizeof(uint64_t)),
             .at = mc_line_take(scratch, &at, many * sizeof(uint32_t)),
@@ -75,7 +75,7 @@ static void set_sizes(struct first *f, const mc_node *n, int64_t count, int with
     f->n = count;
     f->k = mc_attr_int(&n->attr[1]);
     f->parts = parts_of(count, f->k, within);
-    f->room = f->k * 4 >= count ? count : MC_MIN(MC_MAX(4 * f->k, (int64_t)ROOM_LEAST), count);
+    f->most = f->k * 4 >= count ? count : MC_MIN(MC_MAX(4 * f->k, (int64_t)GATHER_LEAST), count);
 }
 
 size_t mc_first_scratch(const mc_node *n, const struct mc_type *in, int threads)

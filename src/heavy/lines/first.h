@@ -22,7 +22,8 @@ static void NAME(load)(const struct first *f, int64_t at, int64_t n, U *key)
     NAME(keys)(key, f->d, f->x + at * f->sx, f->sx, n, (U)f->flip);
 }
 
-/* Where in the order of so many samples a key stands that some more than k keys are probably not above; -1: no use. */
+/* Where in the order of so many samples a key stands that some more than k keys are probably not above; -1:
+ * no use. */
 static int64_t NAME(rank)(const struct first *f, int64_t samples)
 {
     const double hits = (double)(samples * f->k) / (double)f->n;
@@ -73,7 +74,8 @@ static int64_t NAME(append)(struct candidates *c, const U *key, int64_t n, U mos
 }
 
 /* Sorts words that agree in their upper halves by the rest of their keys, at most 32 bits. */
-static void NAME(sort_run)(const struct candidates *c, uint64_t *word, uint64_t *spare, int64_t n, U least, int shift)
+static void NAME(sort_run)(const struct candidates *c, uint64_t *word, uint64_t *spare, int64_t n, U least,
+                           int shift)
 {
     const U *key = c->key, rest = (U)((UINT64_C(1) << shift) - 1);
     for (int64_t i = 0; i < n; i++) {
@@ -152,7 +154,7 @@ static void NAME(gather_part)(void *arg, int64_t part, int slot)
     c->many = 0;
     for (int64_t at = from; at < to; at += CHUNK) {
         const int64_t m = MC_MIN(to - at, (int64_t)CHUNK);
-        if (c->many + m > f->room && !NAME(tighten)(c, f->k, &most)) {
+        if (c->many + m > f->most && !NAME(tighten)(c, f->k, &most)) {
             break;
         }
         NAME(load)(f, at, m, key);

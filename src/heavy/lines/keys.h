@@ -1,5 +1,5 @@
-/* keys.h: keys of one width and back, at one level of instructions.  The includer names W (bits), U, FLOAT (the
- * type), FLOAT_DTYPE, INT_DTYPE and UINT_DTYPE of W bits, LEVEL and TARGET.
+/* keys.h: keys of one width and back, at one level of instructions.  The includer names W (bits), U, FLOAT
+ * (the type), FLOAT_DTYPE, INT_DTYPE and UINT_DTYPE of W bits, LEVEL and TARGET.
  *
  * Invariant: NaN has the largest key, all zeros have one. */
 #define JOIN__(a, b, c) a##b##_##c

@@ -47,7 +47,8 @@ struct mc_line_set mc_lines_at(const mc_node *n, const mc_array *x, const mc_arr
 int64_t mc_line_offset(const struct mc_line_set *s, int array, int64_t line); /* in bytes */
 /* one(arg, line, slot) of each line; seconds: for an element, about */
 void mc_line_each(const struct mc_line_set *s, mc_team_task *one, void *arg, double seconds);
-/* The next bytes of a scratch, of which *at are taken; NULL where there is none and only their number is asked for. */
+/* The next bytes of a scratch, of which *at are taken; NULL where there is none and only their number is
+ * asked for. */
 void *mc_line_take(char *scratch, size_t *at, size_t bytes);
 
 /* ---- keys.c: unsigned numbers in the order of the values; NaN is last, -0 equals 0 ---- */
@@ -90,7 +91,7 @@ struct mc_bucket_sort {
     int64_t n;
     int threads, low;           /* low: as of mc_radix_keys64 */
     bool wide;                  /* keys of 64 bits */
-    uint64_t apart;             /* keys that agree in these bits come into one bucket */
+    uint64_t mask;              /* keys that agree in these bits come into one bucket */
     void (*load)(void *arg, int64_t at, int64_t n, int part, void *key); /* some keys, more than once */
     void (*done)(void *arg, int64_t at, int64_t n, int slot, void *sorted);
     void *arg, *a, *b;          /* a, b: n keys */
@@ -111,10 +112,12 @@ typedef void mc_quick64(uint64_t *a, uint64_t *spare, int64_t n, int64_t k);
 /* The buckets of n keys, from the heap of their splitters. */
 typedef void mc_classes32(const uint32_t *key, int64_t n, const uint32_t *heap, uint8_t *id);
 typedef void mc_classes64(const uint64_t *key, int64_t n, const uint64_t *heap, uint8_t *id);
-/* Appends the keys that are not above `most`, and their positions from `at` on; how many.  There is room for n and a
- * register. */
-typedef int64_t mc_below32(const uint32_t *key, int64_t n, uint32_t most, uint32_t at, uint32_t *to, uint32_t *position);
-typedef int64_t mc_below64(const uint64_t *key, int64_t n, uint64_t most, uint32_t at, uint64_t *to, uint32_t *position);
+/* Appends the keys that are not above `most`, and their positions from `at` on; how many.  There is room
+ * for n and a register. */
+typedef int64_t mc_below32(const uint32_t *key, int64_t n, uint32_t most, uint32_t at, uint32_t *to,
+                           uint32_t *position);
+typedef int64_t mc_below64(const uint64_t *key, int64_t n, uint64_t most, uint32_t at, uint64_t *to,
+                           uint32_t *position);
 struct mc_quick {
     mc_quick32 *keys32;
     mc_quick64 *keys64;

@@ -3,7 +3,8 @@
  *
  * Invariant: equal keys are the same bits, so the order of equal ones is not seen. */
 
-enum { NAME(REGISTERS) = 16, NAME(MOST) = NAME(REGISTERS) * LANES, NAME(FEW) = 16 * NAME(MOST), NAME(HEAP) = MC_BUCKETS / LANES };
+enum { NAME(REGISTERS) = 16, NAME(MOST) = NAME(REGISTERS) * LANES };
+enum { NAME(FEW) = 16 * NAME(MOST), NAME(HEAP) = MC_BUCKETS / LANES };
 
 #define INLINE TARGET static inline __attribute__((always_inline))
 
@@ -51,7 +52,8 @@ INLINE void NAME(sort_lanes)(V *v, int registers)
     }
 }
 
-/* Puts the lesser of registers i and i ^ by into that whose bit `high` is not set, the greater into the other. */
+/* Puts the lesser of registers i and i ^ by into that whose bit `high` is not set, the greater into the
+ * other. */
 INLINE void NAME(halve)(V *v, int registers, int by, int high)
 {
 #pragma GCC unroll 16
@@ -329,7 +331,7 @@ TARGET static int64_t NAME(below)(const U *key, int64_t n, U most, uint32_t at, 
     struct NAME(found) f = { to, position, 0 };
     POSITIONS where = FIRST_POSITIONS(at);
     int64_t i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES) { /* whether there is one in four registers is foreseen better */
+    for (; i + 4 * LANES <= n; i += 4 * LANES) { /* a branch for four registers is predicted better */
         MASK found[4];
         V k[4];
 #pragma GCC unroll 4

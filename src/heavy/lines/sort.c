@@ -1,7 +1,8 @@
 /* sort.c: sort and argsort of lines.
  *
  * Keys of up to 32 bits and positions share a word of 64 bits; of wider keys it has the 32 bits from the
- * highest that is not the same in all, and elements that agree in these are sorted by the rest after. Many lines are shared by the threads; of few lines each is sorted by all threads. */
+ * highest that is not the same in all, and elements that agree in these are sorted by the rest after. Many
+ * lines are shared by the threads; of few lines each is sorted by all threads. */
 #include "heavy/lines/lines.h"
 #include <math.h>
 
@@ -234,7 +235,7 @@ static void sort_line(struct line *l)
                                     .threads = l->threads,
                                     .wide = element(l->d, l->positions) == sizeof(uint64_t),
                                     .low = l->positions ? 32 : 0,
-                                    .apart = l->shift > 0 ? UINT64_MAX << 32 : UINT64_MAX,
+                                    .mask = l->shift > 0 ? UINT64_MAX << 32 : UINT64_MAX,
                                     .load = load,
                                     .done = done,
                                     .arg = l,

@@ -1,5 +1,5 @@
-/* sums.h: running sums of blocks at one level of instructions.  The includer names LEVEL, TARGET, and, where it has
- * them, LONGS and INTS.
+/* sums.h: running sums of blocks at one level of instructions.  The includer names LEVEL, TARGET, and,
+ * where it has them, LONGS and INTS.
  *
  * Invariant: floats of a block are added one after the other, as the reference adds them. */
 #include "heavy/lines/lines.h"
@@ -10,7 +10,8 @@
 
 enum { BLOCK = MC_SUM_BLOCK };
 
-/* `chains` blocks side by side, the last of them of `last` elements: their additions do not wait for each other. */
+/* `chains` blocks side by side, the last of them of `last` elements: their additions do not wait for each
+ * other. */
 #define LOCAL(T)                                                                                   \
     TARGET static inline __attribute__((always_inline)) void JOIN(chains_##T)(                     \
         const T *x, int64_t last, double *b, double *total, const int chains)                      \

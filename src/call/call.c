@@ -38,6 +38,10 @@ static mc_status check_array(const struct mc_function *f, int i, const mc_array 
     return MC_OK;
 }
 
+/* Numbers from which on counting them where they are is faster than copying them: 10 us and 2.2 us for each
+ * 1,000 against 87 us, on an H100. */
+enum { COUNTS_LEAST = 1 << 15 };
+
 /* Is input i, in another memory, read by counts alone, which that memory's device makes where the numbers
  * are? */
 static bool counts_in_place(const struct mc_function *f, int i)
@@ -47,7 +51,7 @@ static bool counts_in_place(const struct mc_function *f, int i)
     const mc_node *x = pr->input[i];
     const int v = pr->value_of[x->id];
     bool so = pr->dynamic && mc_array_space(a)->counts && mc_array_is_contiguous(a) && a->dtype == MC_INT64 &&
-              a->rank == 1 && f->code->mode != MODE_DEBUG;
+              a->rank == 1 && a->dims[0] >= COUNTS_LEAST && f->code->mode != MODE_DEBUG;
     for (size_t s = 0; s < pr->step.n && so; s++) {
         const struct mc_step *st = &pr->step.at[s];
         for (int k = 0; k < st->nsrc && so; k++) {

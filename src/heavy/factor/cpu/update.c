@@ -33,14 +33,22 @@ size_t mc_factor_update_bytes(mc_dtype d, int slots)
     return panel_bytes(d, COLUMNS + GEMM_MAX_NR) + (size_t)slots * panel_bytes(d, ROWS + GEMM_MAX_MR);
 }
 
+/* Columns of a panel of b for n columns: whole vectors, as the kernel reads them. */
+static int64_t panel_width(const struct pass *p, int64_t n)
+{
+    const int64_t lanes = p->kernel->lanes;
+    return (n + lanes - 1) / lanes * lanes;
+}
+
 static void pack_columns(const struct pass *p)
 {
     const struct mc_factor_update *u = p->u;
     const int64_t nr = p->kernel->nr;
     for (int64_t j = 0; j < p->columns; j += nr) {
+        const int64_t n = MC_MIN(p->columns - j, nr);
         p->kernel->pack(p->b + j * p->depth * p->size,
                         element(u->b, p->k * u->b_row + (p->j + j) * u->b_col, p->size), u->b_col, u->b_row,
-                        MC_MIN(p->columns - j, nr), p->depth, nr);
+                        n, p->depth, panel_width(p, n));
     }
 }
 
@@ -70,11 +78,11 @@ static void rows_task(void *arg, int64_t task, int slot)
             t.a_row = 1;
             t.a_col = mr;
             t.b = p->b + j * p->depth * p->size;
-            t.b_row = nr;
+            t.b_row = panel_width(p, n);
             t.c = (char *)u->c + ((i0 + i) * u->c_row + p->j + j) * p->size;
             t.c0 = t.c;
             t.c_row = t.c0_row = u->c_row;
-            p->kernel->packed[(n + p->kernel->lanes - 1) / p->kernel->lanes](&t);
+            p->kernel->packed[t.b_row / p->kernel->lanes](&t);
         }
     }
 }

@@ -12,7 +12,9 @@
 struct mc_gemm_tile {
     int64_t k, m, n;
     const void *a;              /* (m, k); a packed panel is [k][mr], zero beyond m */
-    const void *b;              /* (k, n), column stride 1, row stride b_row */
+    /* (k, n), column stride 1, row stride b_row; rows of a packed panel are whole vectors, and that is
+     * b_row */
+    const void *b;
     int64_t a_row, a_col, b_row;
     double alpha, beta;
     /* store C past the caches where it is aligned; the caller calls drain at the end */

@@ -95,6 +95,7 @@ TEST(sizes_of_0_and_1_stay_open)
 
 TEST(saved_functions_know_their_sizes)
 {
+    mc_flag_set("device", "cpu"); /* the tests' own device has no bundles */
     mc_graph *g = mc_graph_new();
     mc_formula(g, "shared n float64 = 0");
     sized(g, "W", 3, 4);

@@ -21,6 +21,8 @@ TEST(gpu_results_stay_or_come_home)
         REQUIRE(s == MC_OK, "round %d: %s", round, mc_last_error());
         CHECK(strcmp(mc_array_device(y[0]), "cpu") == 0 && strcmp(mc_array_device(y[1]), "cuda0") == 0,
               "they lie on %s and %s", mc_array_device(y[0]), mc_array_device(y[1]));
+        CHECK(strcmp(mc_array_device(y[2]), "cuda0") == 0 && strcmp(mc_array_device(y[3]), "cpu") == 0,
+              "the borrowed ones lie on %s and %s", mc_array_device(y[2]), mc_array_device(y[3]));
         for (int i = 0; i < 4; i++) {
             CHECK(at(y[i], 999) == (i == 0 ? 1000 : 999 * (i + 1)), "round %d: result %d ends with %g", round,
                   i, at(y[i], 999));

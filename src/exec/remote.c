@@ -200,8 +200,8 @@ static void free_nothing(void *arg)
 static bool may_borrow(const struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     const struct mc_slot *at = &p->slot[f->code->program.output[output]];
-    return f->output[output].borrow && at->base == BASE_ARENA && mc_slot_contiguous(at) &&
-           !mc_flag_int(FLAG_allow_gc);
+    return f->output[output].borrow && f->output[output].on_device && at->base == BASE_ARENA &&
+           mc_slot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
 }
 
 /* A view of the arena, valid until the next call.  The last call's array is reused if it is the same. */

@@ -1,5 +1,5 @@
 /* cuda.c: the backend of GPUs: compiles kernels as grids, launches steps on the stream one by one, or as a
- * recording. */
+ * captured call. */
 #include "exec/cuda/cuda.h"
 #include "device/cpu/cpu.h"
 #include "exec/heavy/heavy.h"
@@ -285,7 +285,7 @@ static void free_plan(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_cuda_fn_plan *q = p->own;
     if (q) {
-        mc_cuda_fn_recordings_free(f, q);
+        mc_cuda_fn_captures_free(f, q);
         mc_cuda_fn_made_in_free(f, q);
         mc_cuda_resident_free(q->resident);
         mc_remote_forget(f, p);

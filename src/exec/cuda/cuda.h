@@ -41,22 +41,22 @@ struct mc_cuda_fn_code {
      * too; the device is entered */
     mc_code_list code;
 };
-/* a recorded call; address: those of the values, the arena and the updated variables, or NULL */
-struct mc_cuda_recording {
+/* a captured call; address: those of the values, the arena and the updated variables, or NULL */
+struct mc_cuda_captured {
     char **address;
-    void *replay;               /* NULL: calls with these addresses are not recorded yet */
+    void *replay;               /* NULL: no call with these addresses is captured yet */
     bool with_updates;          /* it makes the updates */
     int64_t used;               /* the run that used it last */
 };
-enum { MC_CUDA_RECORDINGS = 4 };
-/* which calls are recorded: all, with results that stay on the GPU in their own arrays, or in memory of the
+enum { MC_CUDA_CAPTURES = 4 };
+/* which calls are captured: all, with results that stay on the GPU in their own arrays, or in memory of the
  * plan, from where they are copied; or those whose addresses a call had before */
-enum mc_cuda_way { MC_CUDA_RECORD_DIRECT, MC_CUDA_RECORD_COPIED, MC_CUDA_RECORD_AGAIN };
+enum mc_cuda_way { MC_CUDA_CAPTURE_DIRECT, MC_CUDA_CAPTURE_COPIED, MC_CUDA_CAPTURE_AGAIN };
 struct mc_cuda_fn_plan {
     struct mc_remote remote;
-    struct mc_cuda_recording recording[MC_CUDA_RECORDINGS];
+    struct mc_cuda_captured captured[MC_CUDA_CAPTURES];
     enum mc_cuda_way way;
-    int unseen;                 /* calls in a row whose addresses no recording had */
+    int unseen;                 /* calls in a row whose addresses had no capture */
     char **made_in;             /* by output: the memory of the plan that a result is copied from; or NULL */
     int64_t runs;
     bool no_capture;                 /* the call is never captured */
@@ -138,11 +138,11 @@ mc_status mc_cuda_fn_note(struct mc_code_unit *u, const struct mc_plan *p); /* p
 mc_status mc_cuda_fn_images(struct mc_function *f, const char *archs, struct mc_images *list);
 /* what a value's address is in this call */
 char *mc_cuda_fn_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v);
-/* record.c: launches all steps one by one, or as a recording of a call with the same addresses, which it may
+/* captured.c: launches all steps one by one, or replays a captured call with the same addresses, which it may
  * make first */
 mc_status mc_cuda_fn_steps(struct mc_function *f, const struct mc_shape_plan *p);
 mc_status mc_cuda_fn_replay(struct mc_function *f, struct mc_shape_plan *p);
-void mc_cuda_fn_recordings_free(struct mc_function *f, struct mc_cuda_fn_plan *q);
+void mc_cuda_fn_captures_free(struct mc_function *f, struct mc_cuda_fn_plan *q);
 /* capture.c: captures all steps, each waiting only for those that it depends on */
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */

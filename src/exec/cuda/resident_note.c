@@ -30,25 +30,6 @@ static bool even_strides(int64_t h, int n, const uint32_t *size, const int64_t *
     return even;
 }
 
-static bool even_map(const struct mc_cuda_resident *r, const struct mc_function *f, const struct phase *w,
-                     int k)
-{
-    const struct mc_kernel *q = w->st->kernel;
-    const struct mc_grid_args a = mc_grid_args(w->map->args, q->operand.n);
-    const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
-    const unsigned v = w->map->fn == g->vector ? (unsigned)mc_grid_vector(q) : 1;
-    const int64_t bytes = sizeof(float), count = (int64_t)a.head->count[0] * v;
-    if (mc_dtypes[q->operand.at[k].dtype].size != sizeof(float) || q->operand.at[k].index ||
-        count % r->period) {
-        return false;
-    }
-    bool even = a.head->size[0] * v % (unsigned)r->period == 0 && a.step[k][0] == v * bytes;
-    for (uint32_t x = 1; x < a.head->axes[0]; x++) {
-        even &= a.step[k][x] % (r->period * bytes) == 0;
-    }
-    return even;
-}
-
 /* Rows of a batch that is the outermost of n axes, or a part of it; step: bytes.  size[0] elements are v
  * times as many, of `step[0] / v` bytes. */
 static struct rows rows_of(const struct mc_cuda_resident *r, int n, const uint32_t *size, const int64_t *step,
@@ -74,6 +55,26 @@ static struct rows rows_of(const struct mc_cuda_resident *r, int n, const uint32
     return rows;
 }
 
+static bool even_map(const struct mc_cuda_resident *r, const struct mc_function *f, const struct phase *w,
+                     int k, struct rows *rows)
+{
+    const struct mc_kernel *q = w->st->kernel;
+    const struct mc_grid_args a = mc_grid_args(w->map->args, q->operand.n);
+    const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
+    const unsigned v = w->map->fn == g->vector ? (unsigned)mc_grid_vector(q) : 1;
+    const int64_t bytes = sizeof(float), count = (int64_t)a.head->count[0] * v;
+    if (mc_dtypes[q->operand.at[k].dtype].size != sizeof(float) || q->operand.at[k].index ||
+        count % r->period) {
+        return false;
+    }
+    *rows = rows_of(r, (int)a.head->axes[0], a.head->size, a.step[k], v);
+    bool even = a.head->size[0] * v % (unsigned)r->period == 0 && a.step[k][0] == v * bytes;
+    for (uint32_t x = 1; x < a.head->axes[0]; x++) {
+        even &= a.step[k][x] % (r->period * bytes) == 0;
+    }
+    return even;
+}
+
 /* Is the k-th value of a phase even?  Sets its rows. */
 static bool is_even(const struct mc_cuda_resident *r, const struct mc_function *f, const struct phase *w,
                     int k, struct rows *rows)
@@ -84,12 +85,7 @@ static bool is_even(const struct mc_cuda_resident *r, const struct mc_function *
         return false;
     }
     if (w->map) {
-        const struct mc_kernel *q = w->st->kernel;
-        const struct mc_grid_args a = mc_grid_args(w->map->args, q->operand.n);
-        const struct mc_grid_kernel *g = &mc_cuda_fn_code(f)->grid[w->st - f->code->program.step.at];
-        const unsigned v = w->map->fn == g->vector ? (unsigned)mc_grid_vector(q) : 1;
-        *rows = rows_of(r, (int)a.head->axes[0], a.head->size, a.step[k], v);
-        return even_map(r, f, w, k);
+        return even_map(r, f, w, k, rows);
     }
     if (w->product) {
         const struct mc_gemm_problem *q = w->product;

@@ -26,7 +26,7 @@ static void make_or_free(const struct mc_function *f, const struct mc_shape_plan
 {
     struct mc_cuda_fn_plan *q = p->own;
     const struct mc_slot *at = &p->slot[f->code->program.output[i]];
-    if (q->way != MC_CUDA_RECORD_COPIED) {
+    if (q->way != MC_CUDA_CAPTURE_COPIED) {
         mc_cuda_fn_made_in_free(f, q);
     } else if (at->base == BASE_OUTPUT) {
         q->made_in = q->made_in ? q->made_in

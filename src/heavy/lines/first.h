@@ -22,8 +22,8 @@ static void NAME(load)(const struct first *f, int64_t at, int64_t n, U *key)
     NAME(keys)(key, f->d, f->x + at * f->sx, f->sx, n, (U)f->flip);
 }
 
-/* Where in the order of so many samples a key stands that some more than k keys are probably not above; -1:
- * no use. */
+/* The rank, among sampled keys, of a limit up to which there are probably some more than k keys; -1: so many
+ * samples give none. */
 static int64_t NAME(rank)(const struct first *f, int64_t samples)
 {
     const double hits = (double)(samples * f->k) / (double)f->n;
@@ -31,7 +31,7 @@ static int64_t NAME(rank)(const struct first *f, int64_t samples)
     return f->n < 2 * samples || rank >= samples / 2 ? -1 : rank;
 }
 
-/* Such a limit, or the largest key.  Samples are short runs, one of each part of the line. */
+/* That limit, or the largest key.  Samples are short runs, one of each part of the line. */
 static U NAME(limit)(const struct first *f)
 {
     enum { RUN = 8, RUNS = 128, SAMPLE = RUN * RUNS };
@@ -73,31 +73,12 @@ static int64_t NAME(append)(struct candidates *c, const U *key, int64_t n, U mos
                        : NAME(plain_below)(key, n, most, (uint32_t)at, to, c->at + c->many);
 }
 
-/* Sorts words that agree in their upper halves by the rest of their keys, at most 32 bits. */
-static void NAME(sort_run)(const struct candidates *c, uint64_t *word, uint64_t *spare, int64_t n, U least,
-                           int shift)
-{
-    const U *key = c->key, rest = (U)((UINT64_C(1) << shift) - 1);
-    for (int64_t i = 0; i < n; i++) {
-        word[i] = (uint64_t)((key[(uint32_t)word[i]] - least) & rest) << 32 | (word[i] & UINT32_MAX);
-    }
-    const uint64_t *sorted = mc_radix_keys64(word, spare, n, 32, c->count);
-    if (sorted != word) {
-        memcpy(word, sorted, (size_t)n * sizeof *word);
-    }
-}
+struct NAME(keys_above) { const U *key; U least, rest; };
 
-static void NAME(sort_runs)(const struct candidates *c, uint64_t *word, U least, int shift)
+static uint32_t NAME(rest_of_key)(const void *keys, uint32_t at)
 {
-    uint64_t *spare = word == c->word ? c->word + c->many : c->word;
-    for (int64_t i = 0, end; i < c->many; i = end) {
-        for (end = i + 1; end < c->many && word[end] >> 32 == word[i] >> 32;) {
-            end++;
-        }
-        if (end > i + 1) {
-            NAME(sort_run)(c, word + i, spare + i, end - i, least, shift);
-        }
-    }
+    const struct NAME(keys_above) *k = keys;
+    return (uint32_t)((k->key[at] - k->least) & k->rest);
 }
 
 /* Words whose lower halves number the first k candidates in their order. */
@@ -122,7 +103,9 @@ static const uint64_t *NAME(order)(struct candidates *c, int64_t k)
     }
     word = mc_radix_keys64(word, word + n, n, 32, c->count);
     if (shift) {
-        NAME(sort_runs)(c, word, least, shift);
+        const struct NAME(keys_above) keys = { key, least, (U)((UINT64_C(1) << shift) - 1) };
+        uint64_t *spare = word == c->word ? c->word + n : c->word;
+        mc_radix_runs(word, spare, n, NAME(rest_of_key), &keys, c->count);
     }
     return word;
 }

@@ -84,6 +84,11 @@ extern const struct mc_sum_level mc_sums_avx2, mc_sums_avx512;
 uint32_t *mc_radix_keys32(uint32_t *a, uint32_t *b, int64_t n, void *count);
 uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *count);
 size_t mc_radix_counts(int64_t n);
+/* Words in order have the upper bits of a key in their upper halves, and where the element is in the lower
+ * ones. Sorts each run with equal upper halves by the rest of the keys.  spare: n words */
+typedef uint32_t mc_rest_of_key(const void *arg, uint32_t at);
+void mc_radix_runs(uint64_t *word, uint64_t *spare, int64_t n, mc_rest_of_key *rest, const void *arg,
+                   void *count);
 
 /* ---- buckets.c: sorts by all threads ---- */
 enum { MC_BUCKETS = 64 };

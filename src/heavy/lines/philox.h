@@ -8,7 +8,7 @@ INLINE void NAME(blocks)(uint64_t key, uint64_t step, uint64_t block, V word[2])
 {
     V c0 = ADD(SET1(block), LANE_BLOCKS), c1 = SHIFT_DOWN(c0, 32), c2 = SET1(step), c3 = SHIFT_DOWN(c2, 32);
     const V m0 = SET1(UINT64_C(0xd2511f53)), m1 = SET1(UINT64_C(0xcd9e8d57));
-    V k0 = SET1(key), k1 = SET1(key >> 32); /* what they carry into the upper halves is not meant */
+    V k0 = SET1(key), k1 = SET1(key >> 32); /* the upper halves of lanes are not read */
     for (int round = 0; round < 10; round++) {
         const V a = MUL(m0, c0), b = MUL(m1, c2);
         c0 = XOR3(SHIFT_DOWN(b, 32), c1, k0);

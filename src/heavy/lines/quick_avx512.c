@@ -99,7 +99,8 @@ TARGET static inline __attribute__((always_inline)) V look_up_32(const V *node, 
 #define TO_BYTES _mm512_cvtepi64_epi8
 #define STORE_BYTES(p, v) _mm_storel_epi64((void *)(p), v)
 #define POSITIONS __m256i
-#define FIRST_POSITIONS(at) _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)(at)))
+#define FIRST_POSITIONS(at) \
+    _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)(at)))
 #define NEXT_POSITIONS(v, n) _mm256_add_epi32(v, _mm256_set1_epi32(n))
 #define COMPRESS_POSITIONS(m, v) _mm256_maskz_compress_epi32(m, v)
 #define STORE_POSITIONS(p, v) _mm256_storeu_si256((void *)(p), v)

@@ -49,3 +49,30 @@ uint64_t *mc_radix_keys64(uint64_t *a, uint64_t *b, int64_t n, int low, void *co
     }
     return radix_64(a, b, n, low, 64, count);
 }
+
+/* Sorts n words by what the elements at their lower halves have beside the upper halves. */
+static void sort_run(uint64_t *word, uint64_t *spare, int64_t n, mc_rest_of_key *rest, const void *arg,
+                     void *count)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t at = (uint32_t)word[i];
+        word[i] = (uint64_t)rest(arg, at) << 32 | at;
+    }
+    const uint64_t *sorted = mc_radix_keys64(word, spare, n, 32, count);
+    if (sorted != word) {
+        memcpy(word, sorted, (size_t)n * sizeof *word);
+    }
+}
+
+void mc_radix_runs(uint64_t *word, uint64_t *spare, int64_t n, mc_rest_of_key *rest, const void *arg,
+                   void *count)
+{
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && word[end] >> 32 == word[i] >> 32;) {
+            end++;
+        }
+        if (end > i + 1) {
+            sort_run(word + i, spare + i, end - i, rest, arg, count);
+        }
+    }
+}

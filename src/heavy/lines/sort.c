@@ -72,36 +72,20 @@ static void choose_shift(struct line *l)
     l->shift = differ >> 32 ? 32 - __builtin_clzll(differ) : 0;
 }
 
-/* Sorts words that agree in their upper halves by the rest of their keys, at most 32 bits. */
-static void sort_run(const struct line *l, uint64_t *word, uint64_t *spare, int64_t n, void *count)
+static uint32_t rest_of_key(const void *line, uint32_t at)
 {
-    const uint64_t rest = (UINT64_C(1) << l->shift) - 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = (int64_t)(uint32_t)word[i];
-        uint64_t key;
-        mc_keys_64(&key, l->d, l->x + at * l->sx, l->sx, 1, 0);
-        word[i] = (key & rest) << 32 | (uint64_t)at;
-    }
-    const uint64_t *sorted = mc_radix_keys64(word, spare, n, 32, count);
-    if (sorted != word) {
-        memcpy(word, sorted, (size_t)n * sizeof *word);
-    }
+    const struct line *l = line;
+    uint64_t key;
+    mc_keys_64(&key, l->d, l->x + (int64_t)at * l->sx, l->sx, 1, 0);
+    return (uint32_t)(key & ((UINT64_C(1) << l->shift) - 1));
 }
 
 /* at: where the words begin in the line; no run goes past them. */
 static void sort_runs(const struct line *l, uint64_t *word, int64_t at, int64_t n, int slot)
 {
-    uint64_t *a = (uint64_t *)(void *)l->a + at, *b = (uint64_t *)(void *)l->b + at,
-             *spare = word == a ? b : a;
-    void *count = l->count + (size_t)slot * mc_radix_counts(l->n);
-    for (int64_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && word[end] >> 32 == word[i] >> 32;) {
-            end++;
-        }
-        if (end > i + 1) {
-            sort_run(l, word + i, spare + i, end - i, count);
-        }
-    }
+    uint64_t *a = (uint64_t *)(void *)l->a + at, *b = (uint64_t *)(void *)l->b + at;
+    mc_radix_runs(word, word == a ? b : a, n, rest_of_key, l,
+                  l->count + (size_t)slot * mc_radix_counts(l->n));
 }
 
 /* ---- elements of the sort, and results ---- */

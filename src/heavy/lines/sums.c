@@ -181,7 +181,9 @@ mc_status mc_sums_run(const struct mc_line_work *w)
 {
     const mc_array *x = w->in[0], *y = w->out[0];
     struct sums s = { .from = x->dtype, .to = y->dtype, .x = x->data, .y = y->data,
-                      .set = mc_lines_at(w->node, x, y, w->threads), .scratch = w->scratch, .level = level() };
+                      .set = mc_lines_at(w->node, x, y, w->threads),
+                      .scratch = w->scratch,
+                      .level = level() };
     s.work = mc_is_float(y->dtype) ? MC_FLOAT64 : mc_dtypes[y->dtype].cls == CLASS_U64 ? MC_UINT64 : MC_INT64;
     s.sx = s.set.step[0];
     s.sy = s.set.step[1];

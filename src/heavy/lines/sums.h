@@ -81,4 +81,7 @@ WHOLE(int64_t)
 #define INTS JOIN(whole_int32_t)
 #endif
 
-#define LEVEL_ROW { JOIN(local_float), JOIN(local_double), JOIN(shift_float), JOIN(shift_double), INTS, LONGS }
+#define LEVEL_ROW \
+    { \
+        JOIN(local_float), JOIN(local_double), JOIN(shift_float), JOIN(shift_double), INTS, LONGS \
+    }

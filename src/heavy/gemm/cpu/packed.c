@@ -490,7 +490,9 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
-    struct packed d = { .kernel = kernel, .half = mc_dtypes[p->dtype].size == 2, .size = p->dtype == MC_FLOAT64 ? 8 : 4,
+    struct packed d = { .kernel = kernel,
+                        .half = mc_dtypes[p->dtype].size == 2,
+                        .size = p->dtype == MC_FLOAT64 ? 8 : 4,
                         .slots = 1 };
     choose_blocks(&d, p);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;

@@ -1,16 +1,16 @@
-/* record.c: calls as recordings of all their launches, which a replay launches at once.
+/* captured.c: captured calls, and when a call is captured, replayed, or launched step by step.
  *
- * A recording is good for the addresses that it was made with.  They alternate between few where a result
- * is a new array and the caller releases the one before, or where inputs are arrays of the GPU: a plan has
- * several recordings.  A caller that keeps all results gives every call a new address: results then get
+ * A capture is good for the addresses that it was made with.  They alternate between few where a result is
+ * a new array and the caller releases the one before, or where inputs are arrays of the GPU: a plan has
+ * several captures.  A caller that keeps all results gives every call a new address: results then get
  * memory of the plan, and are copied from there.  If other addresses go on changing, only those that come
- * again are recorded.
+ * again are captured.
  *
- * Invariant: a recording is replayed only if all addresses of the call are those that it was made with. */
+ * Invariant: a capture is replayed only if all addresses of the call are those that it was made with. */
 #include "exec/cuda/cuda.h"
 
-/* calls in a row without a recording of their addresses, after which addresses count as unsteady */
-enum { UNSTEADY = 2 * MC_CUDA_RECORDINGS };
+/* calls in a row whose addresses had no capture, after which addresses count as unsteady */
+enum { UNSTEADY = 2 * MC_CUDA_CAPTURES };
 
 /* ---- addresses ---- */
 
@@ -38,10 +38,10 @@ static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 }
 
 /* The entry with the addresses of the call; NULL: there is none. */
-static struct mc_cuda_recording *find(const struct mc_function *f, struct mc_cuda_fn_plan *q)
+static struct mc_cuda_captured *find(const struct mc_function *f, struct mc_cuda_fn_plan *q)
 {
-    for (int i = 0; i < MC_CUDA_RECORDINGS; i++) {
-        struct mc_cuda_recording *r = &q->recording[i];
+    for (int i = 0; i < MC_CUDA_CAPTURES; i++) {
+        struct mc_cuda_captured *r = &q->captured[i];
         if (r->address && r->with_updates == q->updates && same_addresses(f, r->address, false)) {
             return r;
         }
@@ -51,11 +51,11 @@ static struct mc_cuda_recording *find(const struct mc_function *f, struct mc_cud
 
 /* An empty entry, or the one whose last use is longest ago, emptied, with the addresses of the call.  NULL:
  * out of memory. */
-static struct mc_cuda_recording *replace(const struct mc_function *f, struct mc_cuda_fn_plan *q)
+static struct mc_cuda_captured *replace(const struct mc_function *f, struct mc_cuda_fn_plan *q)
 {
-    struct mc_cuda_recording *r = q->recording;
-    for (int i = 1; i < MC_CUDA_RECORDINGS; i++) {
-        r = q->recording[i].used < r->used ? &q->recording[i] : r;
+    struct mc_cuda_captured *r = q->captured;
+    for (int i = 1; i < MC_CUDA_CAPTURES; i++) {
+        r = q->captured[i].used < r->used ? &q->captured[i] : r;
     }
     mc_cuda_graph_free(mc_cuda_of(f->code), r->replay);
     r->replay = NULL;
@@ -67,7 +67,7 @@ static struct mc_cuda_recording *replace(const struct mc_function *f, struct mc_
     return r;
 }
 
-/* ---- recording ---- */
+/* ---- capture and replay ---- */
 
 mc_status mc_cuda_fn_steps(struct mc_function *f, const struct mc_shape_plan *p)
 {
@@ -87,7 +87,7 @@ static mc_status concurrent_steps(struct mc_function *f, const struct mc_shape_p
     return mc_finish_call(f, p);
 }
 
-static mc_status record(struct mc_function *f, struct mc_shape_plan *p, struct mc_cuda_recording *r)
+static mc_status capture(struct mc_function *f, struct mc_shape_plan *p, struct mc_cuda_captured *r)
 {
     TRY(mc_cuda_capture_begin(mc_cuda_of(f->code)));
     mc_status s = p->reuse_distance && mc_cuda_can_fork_capture() ? concurrent_steps(f, p)
@@ -99,29 +99,29 @@ static mc_status record(struct mc_function *f, struct mc_shape_plan *p, struct m
 mc_status mc_cuda_fn_replay(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_cuda_fn_plan *q = p->own;
-    struct mc_cuda_recording *r = find(f, q);
+    struct mc_cuda_captured *r = find(f, q);
     q->unseen = r ? 0 : q->unseen + 1;
-    if (q->unseen > UNSTEADY && q->way < MC_CUDA_RECORD_AGAIN) {
+    if (q->unseen > UNSTEADY && q->way < MC_CUDA_CAPTURE_AGAIN) {
         q->way++; /* for results from the next call on */
         q->unseen = 0;
     }
-    const bool recorded = r || q->way < MC_CUDA_RECORD_AGAIN;
+    const bool wanted = r || q->way < MC_CUDA_CAPTURE_AGAIN;
     r = r ? r : replace(f, q);
     if (!r) {
         return MC_EMEMORY;
     }
     r->used = q->runs;
-    if (!recorded) {
+    if (!wanted) {
         return mc_cuda_fn_steps(f, p);
     }
-    TRY(r->replay ? MC_OK : record(f, p, r));
+    TRY(r->replay ? MC_OK : capture(f, p, r));
     return mc_cuda_replay(mc_cuda_of(f->code), r->replay);
 }
 
-void mc_cuda_fn_recordings_free(struct mc_function *f, struct mc_cuda_fn_plan *q)
+void mc_cuda_fn_captures_free(struct mc_function *f, struct mc_cuda_fn_plan *q)
 {
-    for (int i = 0; i < MC_CUDA_RECORDINGS; i++) {
-        mc_cuda_graph_free(mc_cuda_of(f->code), q->recording[i].replay);
-        mc_free(q->recording[i].address);
+    for (int i = 0; i < MC_CUDA_CAPTURES; i++) {
+        mc_cuda_graph_free(mc_cuda_of(f->code), q->captured[i].replay);
+        mc_free(q->captured[i].address);
     }
 }

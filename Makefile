@@ -116,9 +116,10 @@ test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU tha
 	@scripts/setup.sh c++
 	@scripts/fake_gpu.sh $(BUILD) $(WHAT)
 
-test-toy: all ## the everyday tests on a device of the tests alone (tests/t_toy.c)
-# not t_settings, which is the first to read the environment's flags
-	@TEST_TOY=1 $(call tests,$(BUILD)) --tier everyday $(addsuffix /,$(basename $(notdir $(filter-out %/t_settings.c,$(wildcard tests/t_*.c)))))
+# Not t_settings, which is the first to read the environment's flags.  Written files know no device.
+no_toys = %/t_settings.c $(if $(BRIEF),%/t_portable.c $(wildcard tests/t_export*.c tests/t_bundle*.c))
+test-toy: all ## the everyday tests on a device of the tests alone (tests/t_toy.c); BRIEF=1: without those of written files
+	@TEST_TOY=1 $(call tests,$(BUILD)) --tier everyday $(addsuffix /,$(basename $(notdir $(filter-out $(no_toys),$(wildcard tests/t_*.c)))))
 
 test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7" that one alone
 	$(venv)
@@ -152,6 +153,8 @@ test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in s
 	@$(loops) --seeds 20:520 --export
 	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
+	@$(MAKE) test-toy
+	@$(MAKE) all CC=clang BUILD=$(BUILD)-clang
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
 	@$(MAKE) wheel TEST=1
 
@@ -170,6 +173,13 @@ asan: ## the everyday tests under the address and undefined-behaviour sanitizers
 	$(setup) sanitizers
 	$(call build,$(BUILD)-asan,-DMONOCHORD_SANITIZE=address$(,)undefined -DMONOCHORD_POISON=ON)
 	@UBSAN_OPTIONS=print_stacktrace=1 $(call tests,$(BUILD)-asan) $(WHAT)
+
+clang: all ## all sources by clang's front end, which gives all its warnings; nothing is linked
+	@CC=clang scripts/setup.sh clang cmake
+	@cmake -S . -B $(BUILD)-clang -G "Unix Makefiles" $(FLAGS) -DCMAKE_C_COMPILER=clang -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+	@sed -n 's/^ *"command": "\(.*\)",$$/\1/p' $(BUILD)-clang/compile_commands.json | \
+	 sed 's| -o [^ ]* -c | -fsyntax-only |; s|$(CURDIR)/$(BUILD)-clang/gen|$(CURDIR)/$(BUILD)/gen|g; s|\\"|"|g; s|\\\\|\\|g' | sort -u | \
+	 xargs -d '\n' -P $(JOBS) -I{} sh -c '{} || exit 255'
 
 tsan: ## the everyday tests under the thread sanitizer
 	$(setup) sanitizers
@@ -258,5 +268,5 @@ wheel: ## wheels of the packages of Python in build/wheels; TEST=1: installs the
 	$(python_module)
 	@PY=$(PY) scripts/wheel.sh $(python_build) $(if $(TEST),--test)
 
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-python wheel test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-python wheel test-night test-ladder test-gpu demo bench asan clang tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

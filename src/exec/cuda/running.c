@@ -5,7 +5,7 @@
 #include "exec/cuda/lines.h"
 #include "exec/cuda/running_args.h"
 
-enum { WIDE = 512, NARROW = 32, ROWS = 4, WORD = 16, MOST_AT_ONCE = 4 };
+enum { WIDE = 512, NARROW = 32, OF_THREAD = 16, WORD = 16, MOST_AT_ONCE = 4 };
 enum { DOWN_THREADS = 128, DOWN_CHUNK = 32, MOST_DOWN = 64 };
 enum { RUNNING, DOWN_TOTALS, DOWN, KERNELS };
 static const char *const names[KERNELS] = { "running", "down_totals", "down" };
@@ -55,9 +55,9 @@ static mc_status load(struct mc_running *w, const struct mc_lines_step *s)
     mc_str_addf(
         &defines,
         "#undef A\n#define A %s\n#define O %s\n#define FIRST ((A)%s)\n#define WAY %d\n#define THREADS "
-        "%u\n#define ROWS %d\n#define V %u\n",
-        sum_type(s->kind, s->to), mc_dtypes[s->to].c, identity(s->kind, s->to), s->kind, w->threads, ROWS,
-        w->at_once);
+        "%u\n#define ROWS %u\n#define V %u\n",
+        sum_type(s->kind, s->to), mc_dtypes[s->to].c, identity(s->kind, s->to), s->kind, w->threads,
+        OF_THREAD / w->at_once, w->at_once);
     for (int i = 0; i < KERNELS; i++) {
         kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i],
                                                   (i == RUNNING) != w->down ? names[i] : NULL };
@@ -139,10 +139,10 @@ static bool in_words(const struct mc_lines_step *s)
 static mc_status divide_tiles(struct mc_running *w, const struct mc_lines_step *s)
 {
     struct mc_running_args *a = &w->args;
-    for (w->threads = NARROW; w->threads < WIDE && w->threads * ROWS * w->at_once < s->l.count;) {
+    for (w->threads = NARROW; w->threads < WIDE && w->threads * OF_THREAD < s->l.count;) {
         w->threads *= 2;
     }
-    const int64_t tile = (int64_t)w->threads * ROWS * w->at_once;
+    const int64_t tile = (int64_t)w->threads * OF_THREAD;
     a->tiles = (s->l.count + tile - 1) / tile;
     a->groups = (a->tiles + RUNNING_GROUP - 1) / RUNNING_GROUP;
     a->words = in_words(s);

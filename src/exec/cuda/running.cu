@@ -83,37 +83,40 @@ __device__ __forceinline__ A published(const u64 *word)
     return *(const A *)&u;
 }
 
-/* What n totals give, by the threads in order; all threads get it. */
-__device__ __forceinline__ A joined_totals(const u64 *total, i64 n, A *of_warps)
+/* What n totals give, by the lanes of a warp in order; all lanes get it. */
+__device__ __forceinline__ A joined_totals(const u64 *total, i64 n)
 {
     A sum = FIRST;
-    for (i64 from = 0; from < n; from += THREADS) {
-        A all, v = FIRST;
-        if (from + threadIdx.x < n) {
-            v = published(total + 2 * (from + threadIdx.x));
-        }
-        v = in_warp(v);
-        __syncthreads(); /* of_warps was read */
-        before_warp(__shfl_sync(0xffffffff, v, 31), of_warps, &all);
-        sum = joined(sum, all);
+    for (i64 from = 0; from < n; from += 32) {
+        const i64 i = from + threadIdx.x % 32;
+        const A v = in_warp(i < n ? published(total + 2 * i) : FIRST);
+        sum = joined(sum, __shfl_sync(0xffffffff, v, 31));
     }
     return sum;
 }
 
-/* What the tiles before tile `mine` of the line give.  `all`: what the tile gives.  No group waits for
- * another. */
-__device__ __forceinline__ A before_tile(const args &a, i64 line, i64 mine, A all, A *of_warps)
+/* What the tiles before tile `mine` of the line give, by the first warp for all: while one warp waits, the
+ * others leave the processor to blocks that read.  `all`: what the tile gives.  No group waits for another.
+ */
+__device__ __forceinline__ A before_tile(const args &a, i64 line, i64 mine, A all, A *before)
 {
     u64 *const total = a.total + 2 * (line * a.tiles), *const group = a.group + 2 * (line * a.groups);
     const i64 g = mine / GROUP, place = mine % GROUP;
-    if (threadIdx.x == 0) {
-        publish(total + 2 * mine, all);
+    if (threadIdx.x < 32) {
+        if (threadIdx.x == 0) {
+            publish(total + 2 * mine, all);
+        }
+        const A in_group = joined_totals(total + 2 * (g * GROUP), place);
+        if (threadIdx.x == 0 && place == GROUP - 1) {
+            publish(group + 2 * g, joined(in_group, all));
+        }
+        const A sum = joined(joined_totals(group, g), in_group);
+        if (threadIdx.x == 0) {
+            *before = sum;
+        }
     }
-    const A in_group = joined_totals(total + 2 * (g * GROUP), place, of_warps);
-    if (threadIdx.x == 0 && place == GROUP - 1) {
-        publish(group + 2 * g, joined(in_group, all));
-    }
-    return joined(joined_totals(group, g, of_warps), in_group);
+    __syncthreads();
+    return *before;
 }
 
 /* ---- a tile: a warp has ROWS rows of 32 V elements; a lane V of each ---- */
@@ -157,7 +160,7 @@ template <bool words> __device__ __forceinline__ void write_row(const args &a, O
 
 template <bool words> __device__ __forceinline__ void through(const args &a, i64 line, i64 mine)
 {
-    __shared__ A of_warps[2][WARPS];
+    __shared__ A of_warps[WARPS], of_tiles;
     const T *x = a.x + begin_of(a.l, line, a.l.xline);
     O *y = a.y + begin_of(a.l, line, a.l.yline);
     const i64 first = mine * TILE + threadIdx.x / 32 * OF_WARP + threadIdx.x % 32 * V;
@@ -180,9 +183,9 @@ template <bool words> __device__ __forceinline__ void through(const args &a, i64
         before[r] = joined(sum, before_lane(own));
         sum = joined(sum, __shfl_sync(0xffffffff, own, 31));
     }
-    A carry = before_warp(sum, of_warps[0], &all);
+    A carry = before_warp(sum, of_warps, &all);
     if (a.tiles > 1) {
-        carry = joined(before_tile(a, line, mine, all, of_warps[1]), carry);
+        carry = joined(before_tile(a, line, mine, all, &of_tiles), carry);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {

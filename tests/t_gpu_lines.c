@@ -69,8 +69,14 @@ TEST(gpu_sorts)
     };
     static const char *const formulas[] = { "sort(x)", "argsort(x)", "sort(x[::-1, ::2], axis=0)",
                                             "argsort(x.T, axis=0)" };
+    /* bytes in which all elements of a line are equal: the upper ones, all, all but one in the middle, those of
+     * one line */
+    static const char *const alike[] = { "sort(x % 5)", "argsort(x % 200)", "argsort(x % 1)",
+                                         "sort(x % 3 * 65536)", "argsort(x % 3 * 65536)",
+                                         "argsort(x * cast(arange(x.shape[0]), int64)[:, None])" };
     ON_GPU();
     REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    beside_the_processor(MC_INT64, 2, (const int64_t[]){ 3, 5000 }, 0, NELEM(alike), alike, 0);
     for (size_t i = 0; i < NELEM(cases); i++) {
         beside_the_processor(cases[i].dtype, 2, cases[i].dims, 0, 4, formulas, 0);
         if (mc_is_float(cases[i].dtype)) {

@@ -326,7 +326,7 @@ static mc_node *build_poisson(mc_graph *g, int nin, mc_node *const *in, const st
     return mc_is_error(y) ? y : mc_cast_to(y, attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]));
 }
 
-/* argsort of n random numbers. */
+/* argsort of n random numbers, as whole numbers of 53 bits: the same order, and a byte less to sort by. */
 static mc_node *build_permutation(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int64_t stream;
@@ -337,8 +337,8 @@ static mc_node *build_permutation(mc_graph *g, int nin, mc_node *const *in, cons
     if (next_stream(in[0], &attr[0], 1, &stream) < 0) {
         return failed(g);
     }
-    mc_node *u = draw(in[0], in[1], stream, MC_FLOAT64);
-    return mc_call_op(g, "argsort", 1, &u, NULL);
+    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, MC_FLOAT64), NULL } };
+    return mc_expr(g, "argsort(cast(u * 9007199254740992., int64))", b, 1);
 }
 
 /* Positions: whole numbers below n, with weights p by their running sums; without replacement the first of an

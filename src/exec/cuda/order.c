@@ -43,7 +43,7 @@ static mc_status load(struct mc_order *w, const struct mc_lines_step *s)
 /* ---- running ---- */
 
 /* of the scratch, after the states */
-struct pieces { size_t count, ticket, cleared, keys[2], places[2], bytes; };
+struct pieces { size_t count, ticket, counted, needed, cleared, keys[2], places[2], bytes; };
 
 static struct pieces divide(const struct mc_order *w)
 {
@@ -52,7 +52,9 @@ static struct pieces divide(const struct mc_order *w)
     struct pieces p = { 0 };
     p.count = 4 * (size_t)a->l.lines * (size_t)a->tiles * DIGITS * passes;
     p.ticket = p.count + 4 * (size_t)a->l.lines * passes * DIGITS;
-    p.cleared = p.bytes = p.ticket + 32;
+    p.counted = p.ticket + 32;
+    p.cleared = p.needed = p.counted + 4 * (size_t)a->l.lines;
+    p.bytes = (p.needed + 4 * (size_t)a->l.lines + 31) / 32 * 32;
     for (int i = 0; i < 2; i++) {
         p.keys[i] = p.bytes;
         p.places[i] = p.keys[i] + (kept * passes + 31) / 32 * 32;
@@ -69,6 +71,12 @@ static mc_status run_far(const struct mc_function *f, const struct mc_order *w, 
     const unsigned lines = (unsigned)a.l.lines, tiles_of = (unsigned)a.tiles;
     a.count = (unsigned *)(void *)(scratch + at.count);
     a.ticket = (unsigned *)(void *)(scratch + at.ticket);
+    a.counted = (unsigned *)(void *)(scratch + at.counted);
+    a.needed = (unsigned *)(void *)(scratch + at.needed);
+    for (int i = 0; i < 2; i++) {
+        a.keys[i] = scratch + at.keys[i];
+        a.places[i] = (unsigned *)(void *)(scratch + at.places[i]);
+    }
     const struct mc_grid count = { { MC_MIN(tiles_of, MC_MAX(DIGIT_BLOCKS / lines, 1u)), lines, 1 },
                                    { w->threads, 1, 1 },
                                    0 },
@@ -76,12 +84,7 @@ static mc_status run_far(const struct mc_function *f, const struct mc_order *w, 
     TRY(mc_cuda_clear(d, scratch, at.cleared));
     TRY(mc_cuda_launch(d, w->kernel[DIGITS_OF], names[DIGITS_OF], &count, &a, sizeof a));
     for (a.pass = 0; a.pass < (int)w->passes; a.pass++) {
-        const int from = (a.pass + 1) % 2, to = a.pass % 2;
         a.state = (unsigned *)(void *)scratch + (size_t)a.pass * lines * tiles_of * DIGITS;
-        a.from = scratch + at.keys[from];
-        a.to = scratch + at.keys[to];
-        a.from_at = (const unsigned *)(void *)(scratch + at.places[from]);
-        a.to_at = (unsigned *)(void *)(scratch + at.places[to]);
         TRY(mc_cuda_launch(d, w->kernel[PASS], names[PASS], &move, &a, sizeof a));
     }
     return MC_OK;

@@ -1,7 +1,8 @@
 /* order.cu: sorts lines by radix, a digit of 8 bits in each pass from the lowest: stable.
  *
  * near_:  a line of one tile, all passes in shared memory.
- * digits: counts the digits of all passes.
+ * digits: counts the digits of all passes.  The last block of a line says which passes move something: those
+ *         in which the elements differ in their digit.  The others end at once.
  * pass:   moves elements to where their digit lies.  Tiles are begun in order.  A tile publishes how many
  *         elements it has of each digit, adds what the tiles before it published, and publishes the sum.
  * With POSITIONS an element has its position in x with it, and the result is positions. */
@@ -171,9 +172,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) near_(const __grid_constan
 #else
 /* ---- longer lines ---- */
 
+/* Bit p: pass p moves elements of the line.  Where all are equal, the first does. */
+__device__ __forceinline__ void say_needed(const args &a, i64 line)
+{
+    unsigned needed = 0;
+    for (int pass = 0; pass < PASSES; pass++) {
+        bool all = false;
+        for (int d = threadIdx.x; d < DIGITS; d += THREADS) {
+            const volatile unsigned *count = a.count + (line * PASSES + pass) * DIGITS;
+            all |= count[d] == a.l.count;
+        }
+        needed |= __syncthreads_or(all) ? 0 : 1u << pass;
+    }
+    if (threadIdx.x == 0) {
+        a.needed[line] = needed ? needed : 1;
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) digits(const __grid_constant__ args a)
 {
     __shared__ unsigned count[PASSES][DIGITS];
+    __shared__ bool last;
     const i64 line = blockIdx.y;
     const T *x = a.x + begin_of(a.l, line, a.l.xline);
     for (unsigned i = threadIdx.x; i < PASSES * DIGITS; i += THREADS) {
@@ -206,6 +225,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) digits(const __grid_consta
         if ((&count[0][0])[i]) {
             atomicAdd(&a.count[line * (PASSES * DIGITS) + i], (&count[0][0])[i]);
         }
+    }
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(&a.counted[line], 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last) {
+        say_needed(a, line);
     }
 }
 
@@ -254,10 +282,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
     }
     __syncthreads();
     const i64 line = s.all / (unsigned)a.tiles, mine = s.all % (unsigned)a.tiles;
+    const unsigned needed = a.needed[line], before = needed & ((1u << a.pass) - 1);
+    if ((needed >> a.pass & 1) == 0) {
+        return;
+    }
+    const bool odd = __popc(before) % 2, begins = before == 0, ends = needed >> a.pass == 1;
+    const U *const from = odd ? a.keys[0] : a.keys[1];
+    U *const far_to = odd ? a.keys[1] : a.keys[0];
     const T *x = a.x + begin_of(a.l, line, a.l.xline);
     O *y = a.y + begin_of(a.l, line, a.l.yline);
     const i64 first = mine * TILE + threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
-    const bool begins = a.pass == 0, ends = a.pass == PASSES - 1;
     const i64 over = (mine + 1) * TILE - a.l.count;     /* items of the last tile that are no elements */
     const unsigned none = over > 0 ? (unsigned)over : 0, none_digit = digit_of(last_bits(), a.pass);
     U item[ITEMS];
@@ -267,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
         const i64 i = first + 32 * j;
         item[j] = i >= a.l.count ? last_bits()
                   : begins       ? bits_of(x[i * a.l.xstep])
-                                 : a.from[line * a.l.count + i];
+                                 : from[line * a.l.count + i];
     }
     rank_items(s, item, a.pass, rank);
     before_warps(s, count);
@@ -305,7 +339,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
         to[j] = i - none_from < none ? ~0u : place[digit_of(u, a.pass)] + i;
         if (to[j] < a.l.count) {
             if (!ends) {
-                a.to[line * a.l.count + to[j]] = u;
+                far_to[line * a.l.count + to[j]] = u;
             }
 #if !POSITIONS
             else if (to[j] < a.keep) {
@@ -322,7 +356,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
         const i64 i = first + 32 * j;
-        moved_at[rank[j]] = begins || i >= a.l.count ? (unsigned)i : a.from_at[line * a.l.count + i];
+        moved_at[rank[j]] = begins || i >= a.l.count ? (unsigned)i : (odd ? a.places[0] : a.places[1])[line * a.l.count + i];
     }
     __syncthreads();
 #pragma unroll
@@ -330,7 +364,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
         const unsigned at = moved_at[threadIdx.x + THREADS * j];
         if (to[j] < a.l.count) {
             if (!ends) {
-                a.to_at[line * a.l.count + to[j]] = at;
+                (odd ? a.places[1] : a.places[0])[line * a.l.count + to[j]] = at;
             } else if (to[j] < a.keep) {
                 y[to[j] * a.l.ystep] = at;
             }

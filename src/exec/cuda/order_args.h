@@ -14,14 +14,14 @@ struct mc_order_args {
     unsigned *count;                            /* (lines, PASSES, 256): elements by digit */
     unsigned *ticket;                           /* (PASSES): tiles begun */
     unsigned *state;                            /* (lines * tiles, 256), of this pass */
-    const U *from;                              /* (lines, count), after the pass before */
-    U *to;
-    const unsigned *from_at;                    /* their positions in x */
-    unsigned *to_at;
+    unsigned *counted;                          /* (lines): blocks that have counted */
+    unsigned *needed;                           /* (lines): passes that move something, by bit */
+    U *keys[2];                                 /* (lines, count): a pass reads the one, writes the other */
+    unsigned *places[2];                        /* their positions in x */
     struct mc_lines_args l;
     i64 keep;                                   /* the first elements of the order that y has */
     int tiles, pass;                            /* tiles: of a line */
 };
-MC_ARGS_SIZE(mc_order_args, 320);
+MC_ARGS_SIZE(mc_order_args, 336);
 
 #endif

@@ -174,7 +174,9 @@ static const struct {
       { POOL3 "#define FORWARD 1\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
         POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
         POOL3 "#define FORWARD 1\n#define GATHER 0\n#define MODE 3\n#define KEY 0\n",
-        POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 2\n#define KEY 0\n" } },
+        POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 2\n#define KEY 0\n",
+        POOL2 "#define POSITIONS 4\n#define X_MANY 4\n#define Y_MANY 4\n#define FORWARD 0\n#define GATHER 0\n#define MODE 0\n#define KEY "
+              "2\n#define EQUALS 1\n" } },
     { &mc_pool_channels_last_text,
       { "#define T float\n#define A float\n#define FLOAT 1\n#define BESIDE 4\n",
         "#define T bf16\n#define A float\n#define FLOAT 1\n#define BESIDE 8\n" },

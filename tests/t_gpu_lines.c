@@ -40,9 +40,13 @@ TEST(gpu_results_so_far)
     static const int64_t shapes[][2] = { { 1, 1 },    { 3, 31 },     { 2, 257 },  { 5, 2049 },
                                          { 1, 9000 }, { 2, 70001 },  { 700, 40 }, { 130, 64 },
                                          { 9000, 3 }, { 3000, 100 }, { 0, 4 } };
-    static const char *const formulas[] = { "cumsum(x, axis=1)", "cumsum(x, axis=0)",   "cummax(x, axis=1)",
-                                            "cummin(x, axis=0)", "cumsum(x[::-1, ::2], axis=1)",
-                                            "cummax(x.T, axis=0)", "cumprod(1 + x / 4096, axis=1)" };
+    static const char *const formulas[] = { "cumsum(x, axis=1)",
+                                            "cumsum(x, axis=0)",
+                                            "cummax(x, axis=1)",
+                                            "cummin(x, axis=0)",
+                                            "cumsum(x[::-1, ::2], axis=1)",
+                                            "cummax(x.T, axis=0)",
+                                            "cumprod(1 + x / 4096, axis=1)" };
     static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_INT32 };
     ON_GPU();
     REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
@@ -60,7 +64,10 @@ TEST(gpu_results_so_far)
 /* Lines of one tile, lines of several, and both across memory; each dtype with lines of one tile. */
 TEST(gpu_sorts)
 {
-    static const struct { mc_dtype dtype; int64_t dims[2]; } cases[] = {
+    static const struct {
+        mc_dtype dtype;
+        int64_t dims[2];
+    } cases[] = {
         { MC_FLOAT32, { 70, 5 } },   { MC_FLOAT32, { 2, 1000 } }, { MC_FLOAT32, { 3, 5000 } },
         { MC_FLOAT32, { 4500, 2 } }, { MC_FLOAT32, { 4, 0 } },    { MC_FLOAT64, { 3, 100 } },
         { MC_FLOAT64, { 2, 5000 } }, { MC_FLOAT16, { 3, 100 } },  { MC_BFLOAT16, { 3, 100 } },
@@ -71,8 +78,11 @@ TEST(gpu_sorts)
                                             "argsort(x.T, axis=0)" };
     /* bytes in which all elements of a line are equal: the upper ones, all, all but one in the middle, those of
      * one line */
-    static const char *const alike[] = { "sort(x % 5)", "argsort(x % 200)", "argsort(x % 1)",
-                                         "sort(x % 3 * 65536)", "argsort(x % 3 * 65536)",
+    static const char *const alike[] = { "sort(x % 5)",
+                                         "argsort(x % 200)",
+                                         "argsort(x % 1)",
+                                         "sort(x % 3 * 65536)",
+                                         "argsort(x % 3 * 65536)",
                                          "argsort(x * cast(arange(x.shape[0]), int64)[:, None])" };
     ON_GPU();
     REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
@@ -86,17 +96,46 @@ TEST(gpu_sorts)
     mc_flag_set("cuda.host", "True");
 }
 
+/* Gradients that equal maxima share, of so many cells that windows have kernels of their own: windows beside
+ * each other, with gaps between them, cut by the border. */
+TEST(gpu_equal_maxima_share)
+{
+    static const int64_t dims[][4] = { { 2, 3, 121, 96 }, { 1, 4, 130, 131 }, { 3, 2, 61, 200 } };
+    static const char *const formulas[] = {
+        "pool(x, [2, 2], ties='all')",
+        "pool_grad(x, pool(x * 2, [2, 2], ties='all'), [2, 2], ties='all')",
+        "pool_grad(x, pool(x * 2, [3, 2], [4, 3], ties='all'), [3, 2], [4, 3], ties='all')",
+        "pool_grad(x, pool(x * 2, [2, 3], ties='all', ignore_border=False), [2, 3], ties='all', "
+        "ignore_border=False)",
+        "pool_grad(x, pool(x * 2, [1, 4], ties='all'), [1, 4], ties='all')",
+        "pool_grad(x, pool(x * 2, [3, 3], [2, 2], ties='all'), [3, 3], [2, 2], ties='all')",
+    };
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    for (size_t i = 0; i < NELEM(dims); i++) {
+        beside_the_processor(MC_FLOAT32, 4, dims[i], 0, NELEM(formulas), formulas, 0);
+        beside_the_processor(MC_FLOAT32, 4, dims[i], 8, NELEM(formulas), formulas, 0);
+    }
+    beside_the_processor(MC_FLOAT16, 4, dims[0], 8, NELEM(formulas), formulas, 0);
+    beside_the_processor(MC_FLOAT64, 4, dims[1], 6, NELEM(formulas), formulas, 0);
+    mc_flag_set("cuda.host", "True");
+}
+
 /* The first of lines of one tile, of lines from which they are selected, and more than are selected; ties,
  * NaN. */
 TEST(gpu_first_of_an_order)
 {
-    static const struct { mc_dtype dtype; int64_t dims[2]; } cases[] = {
-        { MC_FLOAT32, { 5, 300 } },   { MC_FLOAT32, { 2, 9000 } }, 
-        { MC_FLOAT16, { 3, 6000 } },  { MC_INT32, { 2, 6000 } },   { MC_FLOAT64, { 2, 5000 } },
-        { MC_FLOAT32, { 1, 30000 } },
+    static const struct {
+        mc_dtype dtype;
+        int64_t dims[2];
+    } cases[] = {
+        { MC_FLOAT32, { 5, 300 } }, { MC_FLOAT32, { 2, 9000 } }, { MC_FLOAT16, { 3, 6000 } },
+        { MC_INT32, { 2, 6000 } },  { MC_FLOAT64, { 2, 5000 } }, { MC_FLOAT32, { 1, 30000 } },
     };
-    static const char *const formulas[] = { "argtopk(x, 7)", "topk(x, -5, axis=-1)", "argtopk(x, 1)",
-                                            "topk(x.T, 2, axis=0)", "argtopk(x, -200)", "argtopk(x, 2500)" };
+    static const char *const formulas[] = {
+        "argtopk(x, 7)",        "topk(x, -5, axis=-1)", "argtopk(x, 1)",
+        "topk(x.T, 2, axis=0)", "argtopk(x, -200)",     "argtopk(x, 2500)"
+    };
     ON_GPU();
     REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
     for (size_t i = 0; i < NELEM(cases); i++) {
@@ -113,7 +152,10 @@ TEST(gpu_first_of_an_order)
 /* Searches, permutations, replacements at positions, recurrences: the gradient of the gradient of cumprod. */
 TEST(gpu_positions)
 {
-    static const struct { mc_dtype dtype; int64_t dims[2]; } cases[] = {
+    static const struct {
+        mc_dtype dtype;
+        int64_t dims[2];
+    } cases[] = {
         { MC_FLOAT32, { 7, 300 } }, { MC_FLOAT64, { 3, 40 } }, { MC_FLOAT16, { 5, 60 } },
         { MC_INT8, { 6, 50 } },     { MC_UINT64, { 4, 9 } },
     };
@@ -140,7 +182,9 @@ TEST(gpu_positions)
 
 TEST(gpu_position_out_of_range)
 {
-    static const struct { const char *formula, *says; } cases[] = {
+    static const struct {
+        const char *formula, *says;
+    } cases[] = {
         { "permute_row_elements(x, p)", "index 9 is out of range for size 3" },
         { "put_along_axis(x, p, 1., axis=1, mode='max')", "index 9 is out of range for axis 1 with size 3" },
     };
@@ -190,11 +234,18 @@ TEST(gpu_counts)
  * numbers are counted where they are, others are copied.  Each is called twice. */
 TEST(gpu_counts_where_the_numbers_are)
 {
-    static const struct { int64_t n, most; const char *formula; } cases[] = {
-        { 1, 0, "bincount(x)" },           { 1000, 7, "bincount(x)" },
-        { 100000, 999, "bincount(x)" },    { 30000, 9000, "bincount(x)" },
-        { 500, 30, "bincount(x, minlength=90)" }, { 0, 0, "bincount(x, minlength=3)" },
-        { 3000, 20, "bincount(x) * 2 + bincount(x, minlength=21)" }, { 3000, 20, "sum(x) + bincount(x)" },
+    static const struct {
+        int64_t n, most;
+        const char *formula;
+    } cases[] = {
+        { 1, 0, "bincount(x)" },
+        { 1000, 7, "bincount(x)" },
+        { 100000, 999, "bincount(x)" },
+        { 30000, 9000, "bincount(x)" },
+        { 500, 30, "bincount(x, minlength=90)" },
+        { 0, 0, "bincount(x, minlength=3)" },
+        { 3000, 20, "bincount(x) * 2 + bincount(x, minlength=21)" },
+        { 3000, 20, "sum(x) + bincount(x)" },
         { 3000, 20, "bincount(x, weights=x)" },
     };
     ON_GPU();

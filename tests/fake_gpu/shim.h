@@ -107,6 +107,14 @@ static inline float __double2float_rz(double d)
         f = nextafterf(f, 0);
     return f;
 }
+template <class T> static inline T __ldcs(const T *p)
+{
+    return *p;
+}
+template <class T> static inline void __stcs(T *p, T v)
+{
+    *p = v;
+}
 template <class T> static inline T __ldg(const T *p)
 {
     return *p;

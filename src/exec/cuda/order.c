@@ -8,21 +8,24 @@ enum { DIGITS = 256, FAR_THREADS = 256, FAR_BYTES = 64, MOST_COUNT = 1 << 30, DI
 enum { NEAR, DIGITS_OF, PASS, KERNELS };
 static const char *const names[KERNELS] = { "near_", "digits", "pass_" };
 /* the smallest that a line fits into is used */
-static const struct { unsigned threads, items; } tiles[] = { { 64, 2 }, { 128, 4 }, { 256, 4 }, { 256, 8 }, { 512, 8 } };
+static const struct {
+    unsigned threads, items;
+} tiles[] = { { 64, 2 }, { 128, 4 }, { 256, 4 }, { 256, 8 }, { 512, 8 } };
 /* of a tile: the shared memory that every GPU gives holds its counts beside it */
 enum { NEAR_BYTES = 16 << 10 };
 struct mc_order {
     struct mc_exec exec;
     void *kernel[KERNELS];
     unsigned threads, items, passes;
-    int x, y;                   /* value ids */
+    int x, y; /* value ids */
     bool positions;
     struct mc_order_args args;
 };
 
 static const char text[] = {
 #include "exec/cuda/order_text.h"
-    , 0 };
+    , 0
+};
 const struct mc_cuda_text mc_order_text = { "exec/cuda/order.cu", text, &mc_keys_text };
 
 static mc_status load(struct mc_order *w, const struct mc_lines_step *s)
@@ -43,7 +46,9 @@ static mc_status load(struct mc_order *w, const struct mc_lines_step *s)
 /* ---- running ---- */
 
 /* of the scratch, after the states */
-struct pieces { size_t count, ticket, counted, needed, cleared, keys[2], places[2], bytes; };
+struct pieces {
+    size_t count, ticket, counted, needed, cleared, keys[2], places[2], bytes;
+};
 
 static struct pieces divide(const struct mc_order *w)
 {

@@ -271,24 +271,36 @@ __device__ __forceinline__ unsigned before_tiles(unsigned *state, unsigned tile,
     return sum;
 }
 
+/* What a pass is among those needed: the first, the last, an odd one, which has read what an even one wrote.
+ * It stays in shared memory while the elements have the registers. */
+enum { BEGINS = 1, ENDS = 2, ODD = 4 };
+__device__ __forceinline__ unsigned part_of(unsigned needed, int pass)
+{
+    const unsigned before = needed & ((1u << pass) - 1);
+    return (before ? 0 : BEGINS) | (needed >> pass == 1 ? ENDS : 0) | (__popc(before) % 2 ? ODD : 0);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(const __grid_constant__ args a)
 {
     __shared__ tile s;
     __shared__ U moved[TILE];
     __shared__ unsigned place[DIGITS];  /* of element i of the tile in its line, less i, by digit */
+    __shared__ unsigned side;           /* part_of this pass */
     __shared__ unsigned none_from;      /* where they are in the tile: the last of their digit */
     if (threadIdx.x == 0) {
         s.all = atomicAdd(&a.ticket[a.pass], 1u);
     }
     __syncthreads();
     const i64 line = s.all / (unsigned)a.tiles, mine = s.all % (unsigned)a.tiles;
-    const unsigned needed = a.needed[line], before = needed & ((1u << a.pass) - 1);
+    const unsigned needed = a.needed[line];
     if ((needed >> a.pass & 1) == 0) {
         return;
     }
-    const bool odd = __popc(before) % 2, begins = before == 0, ends = needed >> a.pass == 1;
-    const U *const from = odd ? a.keys[0] : a.keys[1];
-    U *const far_to = odd ? a.keys[1] : a.keys[0];
+    const unsigned part = part_of(needed, a.pass);
+    if (threadIdx.x == 0) {
+        side = part;
+    }
+    const U *const from = a.keys[part & ODD ? 0 : 1] + line * a.l.count;
     const T *x = a.x + begin_of(a.l, line, a.l.xline);
     O *y = a.y + begin_of(a.l, line, a.l.yline);
     const i64 first = mine * TILE + threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32;
@@ -299,9 +311,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
         const i64 i = first + 32 * j;
-        item[j] = i >= a.l.count ? last_bits()
-                  : begins       ? bits_of(x[i * a.l.xstep])
-                                 : from[line * a.l.count + i];
+        item[j] = i >= a.l.count   ? last_bits()
+                  : part & BEGINS ? bits_of(x[i * a.l.xstep])
+                                  : from[i];
     }
     rank_items(s, item, a.pass, rank);
     before_warps(s, count);
@@ -332,6 +344,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
     }
     __syncthreads();
     unsigned to[ITEMS];
+    const bool ends = side & ENDS;
+    U *const far_to = a.keys[side & ODD ? 1 : 0] + line * a.l.count;
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
         const unsigned i = threadIdx.x + THREADS * j;
@@ -339,7 +353,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
         to[j] = i - none_from < none ? ~0u : place[digit_of(u, a.pass)] + i;
         if (to[j] < a.l.count) {
             if (!ends) {
-                far_to[line * a.l.count + to[j]] = u;
+                far_to[to[j]] = u;
             }
 #if !POSITIONS
             else if (to[j] < a.keep) {
@@ -353,18 +367,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
     __shared__ unsigned own[sizeof(U) < 4 ? TILE : 1];
     unsigned *const moved_at = sizeof(U) < 4 ? own : (unsigned *)moved;
     __syncthreads();
+    if (side & BEGINS) {
 #pragma unroll
-    for (int j = 0; j < ITEMS; j++) {
-        const i64 i = first + 32 * j;
-        moved_at[rank[j]] = begins || i >= a.l.count ? (unsigned)i : (odd ? a.places[0] : a.places[1])[line * a.l.count + i];
+        for (int j = 0; j < ITEMS; j++) {
+            moved_at[rank[j]] = (unsigned)first + 32 * j;
+        }
+    } else {
+        const unsigned *const at = a.places[side & ODD ? 0 : 1] + line * a.l.count;
+#pragma unroll
+        for (int j = 0; j < ITEMS; j++) {
+            const i64 i = first + 32 * j;
+            moved_at[rank[j]] = i < a.l.count ? at[i] : (unsigned)i;
+        }
     }
     __syncthreads();
+    unsigned *const far_at = a.places[side & ODD ? 1 : 0] + line * a.l.count;
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
         const unsigned at = moved_at[threadIdx.x + THREADS * j];
         if (to[j] < a.l.count) {
             if (!ends) {
-                (odd ? a.places[1] : a.places[0])[line * a.l.count + to[j]] = at;
+                far_at[to[j]] = at;
             } else if (to[j] < a.keep) {
                 y[to[j] * a.l.ystep] = at;
             }

@@ -12,17 +12,18 @@ static const char *const names[KERNELS] = { "running", "down_totals", "down" };
 struct mc_running {
     struct mc_exec exec;
     void *kernel[KERNELS];
-    unsigned threads, at_once;  /* at_once: elements of an access */
-    int x, y;                   /* value ids */
-    bool down;                  /* a thread for each line */
-    int64_t chunks;             /* of `down` */
+    unsigned threads, at_once;            /* at_once: elements of an access */
+    int x, y;                             /* value ids */
+    bool down;                            /* a thread for each line */
+    int64_t chunks;                       /* of `down` */
     size_t ticket, total, group, cleared; /* of the scratch; cleared: bytes of all */
     struct mc_running_args args;
 };
 
 static const char text[] = {
 #include "exec/cuda/running_text.h"
-    , 0 };
+    , 0
+};
 const struct mc_cuda_text mc_running_text = { "exec/cuda/running.cu", text, &mc_lines_text };
 
 /* ---- what is joined, and its identity, by kind ---- */
@@ -36,11 +37,13 @@ static const char *sum_type(int kind, mc_dtype to)
 
 static const char *identity(int kind, mc_dtype to)
 {
-    static const struct { const char *of_float, *of_int, *of_uint; } firsts[] = {
-        [RUN_SUM]     = { "0.0", "0ull", "0ull" },
+    static const struct {
+        const char *of_float, *of_int, *of_uint;
+    } firsts[] = {
+        [RUN_SUM] = { "0.0", "0ull", "0ull" },
         [RUN_PRODUCT] = { "1.0", "1ull", "1ull" },
-        [RUN_MOST]    = { "-__longlong_as_double(0x7ff0000000000000ll)", "(-0x7fffffffffffffffll - 1)", "0ull" },
-        [RUN_LEAST]   = { "__longlong_as_double(0x7ff0000000000000ll)", "0x7fffffffffffffffll", "~0ull" },
+        [RUN_MOST] = { "-__longlong_as_double(0x7ff0000000000000ll)", "(-0x7fffffffffffffffll - 1)", "0ull" },
+        [RUN_LEAST] = { "__longlong_as_double(0x7ff0000000000000ll)", "0x7fffffffffffffffll", "~0ull" },
     };
     return mc_is_float(to)                  ? firsts[kind].of_float
            : mc_dtypes[to].kind == KIND_INT ? firsts[kind].of_int
@@ -67,7 +70,10 @@ static mc_status load(struct mc_running *w, const struct mc_lines_step *s)
 
 /* ---- running ---- */
 
-static bool aligned(const void *p) { return (uintptr_t)p % WORD == 0; }
+static bool aligned(const void *p)
+{
+    return (uintptr_t)p % WORD == 0;
+}
 
 static mc_status run_down(struct mc_cuda *d, const struct mc_running *w, struct mc_running_args *a)
 {

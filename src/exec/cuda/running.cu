@@ -126,10 +126,11 @@ template <> struct word<8> { typedef uint2 type; };
 template <> struct word<4> { typedef unsigned type; };
 template <class E> using word_of = typename word<V * sizeof(E)>::type;
 
+/* x is read once, and a result longer than the cache must not drive it out: both are kept last. */
 template <bool words> __device__ __forceinline__ void read_row(const args &a, const T *x, i64 at, T *v)
 {
     if (words) { /* V is at most 16 / sizeof(T) */
-        *(word_of<T> *)v = *(const word_of<T> *)(x + at);
+        *(word_of<T> *)v = __ldcs((const word_of<T> *)(x + at));
     } else {
 #pragma unroll
         for (int j = 0; j < V; j++) {
@@ -146,7 +147,7 @@ template <bool words> __device__ __forceinline__ void write_row(const args &a, O
         const int n = sizeof(word_of<O>) / sizeof(O);
 #pragma unroll
         for (int j = 0; j < V; j += n) {
-            *(word_of<O> *)(y + at + j) = *(const word_of<O> *)(v + j);
+            __stcs((word_of<O> *)(y + at + j), *(const word_of<O> *)(v + j));
         }
     } else {
 #pragma unroll

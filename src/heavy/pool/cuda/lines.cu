@@ -1,7 +1,8 @@
 /* lines.cu: pooling of images of one or two axes whose last axis is contiguous. A thread computes POSITIONS
  * adjacent windows of a line of y, or all cells within their strides. X_MANY elements of x, and Y_MANY of y
  * and of key, are moved at a time if operands are aligned. FIXED: see windows.cu. Loads need no branch: a
- * position outside reads the nearest one inside, and the value is not used. */
+ * position outside reads the nearest one inside, and the value is not used. EQUALS: all cells equal to the
+ * largest receive the gradient of windows that share no cell. */
 enum {
     CELLS = POSITIONS * S2,
     LEFT = P2 > 0 ? P2 : 0,
@@ -136,10 +137,43 @@ __device__ __forceinline__ void windows(const args &p, const position &a, int ro
     }
 }
 
-template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p, unsigned e)
+#if EQUALS
+/* Windows that share no cell, those of the thread's cells alone: all cells equal to the largest receive the
+ * gradient. */
+template <int X, int Y> __device__ __forceinline__ void to_equals(const args &p, const position &a, A (&sum)[S1][CELLS])
 {
-    const position a = position_at(p, e);
-    A sum[S1][CELLS] = {};
+    const A none = -(A)__uint_as_float(0x7f800000u);
+    A g[COLS], most[COLS], v[W1][CELLS];
+    int number[COLS] = {};
+    windows<Y>(p, a, a.row, a.group * POSITIONS, g, number);
+#pragma unroll
+    for (int k = 0; k < COLS; k++) {
+        most[k] = none;
+    }
+#pragma unroll
+    for (int b = 0; b < W1; b++) {
+        const int row = a.row * S1 + b;
+        get_line<CELLS, 0, X>(v[b], (const T *)p.key + a.s.at[2] + within(row, (int)p.in[1]) * (int)p.slot[2][1],
+                              a.group * CELLS, (int)p.in[2], row < (int)p.in[1], none);
+#pragma unroll
+        for (int j = 0; j < CELLS; j++) {
+            if (j % S2 < W2) {
+                most[j / S2] = more(v[b][j], most[j / S2]) ? v[b][j] : most[j / S2];
+            }
+        }
+    }
+#pragma unroll
+    for (int b = 0; b < W1; b++) {
+#pragma unroll
+        for (int j = 0; j < CELLS; j++) {
+            sum[b][j] = j % S2 < W2 && v[b][j] == most[j / S2] ? g[j / S2] : (A)0;
+        }
+    }
+}
+
+#else
+template <int Y> __device__ __forceinline__ void to_marks(const args &p, const position &a, A (&sum)[S1][CELLS])
+{
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         A g[COLS];
@@ -160,6 +194,18 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
             }
         }
     }
+}
+#endif
+
+template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p, unsigned e)
+{
+    const position a = position_at(p, e);
+    A sum[S1][CELLS] = {};
+#if EQUALS
+    to_equals<X, Y>(p, a, sum);
+#else
+    to_marks<Y>(p, a, sum);
+#endif
     T *const x = p.x + a.s.at[0];
 #pragma unroll
     for (int i = 0; i < S1; i++) {

@@ -11,16 +11,20 @@
 
 static const char windows_text[] = {
 #include "heavy/pool/cuda/windows_text.h"
-    , 0 };
+    , 0
+};
 static const char text[] = {
 #include "heavy/pool/cuda/pool_text.h"
-    , 0 };
+    , 0
+};
 static const char lines_text[] = {
 #include "heavy/pool/cuda/lines_text.h"
-    , 0 };
+    , 0
+};
 static const char beside_text[] = {
 #include "heavy/pool/cuda/channels_last_text.h"
-    , 0 };
+    , 0
+};
 static const struct mc_cuda_text windows = { "heavy/pool/cuda/windows.cu", windows_text, NULL };
 const struct mc_cuda_text mc_pool_text = { "heavy/pool/cuda/pool.cu", text, &windows };
 const struct mc_cuda_text mc_pool_lines_text = { "heavy/pool/cuda/lines.cu", lines_text, &windows };
@@ -148,6 +152,12 @@ static int64_t moved(const struct mc_pool_args *a, int role, int64_t most, int64
     return many;
 }
 
+/* Does every cell equal to its window's largest receive the gradient? */
+static bool by_equals(const struct mc_pool_problem *p)
+{
+    return p->s.key == POOL_KEY_X && mc_pool_keyed(p);
+}
+
 /* ---- lanes ---- */
 
 /* Lanes that a thread computes: sixteen bytes, or fewer if their sums would not fit in registers. 0: the
@@ -160,8 +170,8 @@ static int64_t beside(const struct mc_pool_problem *p, const struct mc_pool_args
     while (many > 1 && !are_disjoint(s) && cells * many > MOST_SUMS) {
         many /= 2;
     }
-    const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER &&
-                     (s->key != POOL_KEY_X || !mc_pool_keyed(p)) && cells <= FEW_CELLS;
+    const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER && !by_equals(p) &&
+                     cells <= FEW_CELLS;
     return yes && a->size[a->nfree - 1] % many == 0 ? many : 0;
 }
 
@@ -188,8 +198,8 @@ static int64_t fix_beside(struct mc_pool_args *a, struct mc_str *defines, const 
 static bool in_lines(const struct mc_pool_problem *p, const struct mc_pool_args *a)
 {
     const struct mc_pool_shape *s = &p->s;
-    bool yes = mc_is_float(p->dtype) && s->pass != POOL_GATHER && s->key != POOL_KEY_X && s->in[0] == 1 &&
-               s->out[0] == 1 && s->w[0] == 1 && s->stride[0] == 1 && s->pad[0] == 0 &&
+    bool yes = mc_is_float(p->dtype) && s->pass != POOL_GATHER && (!by_equals(p) || are_disjoint(s)) &&
+               s->in[0] == 1 && s->out[0] == 1 && s->w[0] == 1 && s->stride[0] == 1 && s->pad[0] == 0 &&
                a->slot[POOL_X][2] == 1 && a->slot[POOL_Y][2] == 1 &&
                (!mc_pool_keyed(p) || a->slot[POOL_KEY][2] == 1);
     for (int i = 1; i < 3; i++) {
@@ -221,12 +231,15 @@ static int64_t fix_lines(struct mc_pool_args *a, struct mc_str *defines, const s
     while (n * s->stride[2] % x) {
         x /= 2;
     }
+    if (by_equals(p)) { /* the key is like x */
+        x = MC_MIN(x, moved(a, POOL_KEY, x, s->in[2], 0));
+    }
     const bool y = moved(a, POOL_Y, n, s->out[2], 0) == n &&
-                   (!mc_pool_keyed(p) || moved(a, POOL_KEY, n, s->out[2], 0) == n);
+                   (!mc_pool_keyed(p) || by_equals(p) || moved(a, POOL_KEY, n, s->out[2], 0) == n);
     a->part[0] = mc_cuda_divider(across);
     a->part[1] = mc_cuda_divider(steps(s, 1));
-    mc_str_addf(defines, "#define POSITIONS %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x,
-                y ? (int)n : 1);
+    mc_str_addf(defines, "#define POSITIONS %d\n#define X_MANY %d\n#define Y_MANY %d\n#define EQUALS %d\n",
+                (int)n, (int)x, y ? (int)n : 1, by_equals(p));
     return a->planes * across * steps(s, 1);
 }
 
@@ -335,14 +348,14 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan_)
 }
 
 const struct mc_family mc_pool_cuda = {
-    .name         = "pool",
-    .solvers      = solvers,
+    .name = "pool",
+    .solvers = solvers,
     .problem_size = sizeof(struct mc_pool_problem),
-    .site         = &mc_site_cuda,
-    .key         = mc_pool_key,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
+    .site = &mc_site_cuda,
+    .key = mc_pool_key,
+    .operands = operands,
+    .discard = discard,
+    .verify = verify,
 };
 
 struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *asked, const struct mc_plan_options *o)

@@ -879,8 +879,8 @@ MC_API const char *mc_flag_get(const char *name);
 MC_API mc_status mc_flags_print(FILE *to);             /* every flag, its value and what it does */
 MC_API mc_status mc_info(FILE *to);                    /* processor, libraries found, cache, flags */
 /* Can this library be opened?  1: yes, 0: no, MC_EARG: no such name.  Opens it, starts no GPU.  The names
- * are cuda (the GPU driver), nvrtc, cublaslt (cublas is the same), cudnn, cufft, onednn, blas and lapack;
- * cusolver and openmp, which are never used, give 0. */
+ * are cuda (the GPU driver), nvrtc, cublaslt, cublas, cudnn, cufft, cusolver, onednn, blas and lapack;
+ * openmp, which is never used, gives 0. */
 MC_API int mc_has(const char *library);
 
 /* ---- manuals ---- */

@@ -18,7 +18,7 @@ heavy/gemm       heavy/portable heavy/cuda device/cuda device/cpu render plan de
 heavy/conv       heavy/gemm heavy/portable heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/pool       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/norm       heavy/cuda device/cuda device/cpu plan device op graph value base
-heavy/factor     heavy/gemm heavy/portable device/cpu plan device op graph value base
+heavy/factor     heavy/gemm heavy/portable heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/lines      device/cpu device op graph value base
 heavy/conv_pool  heavy/conv heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
 rewrite          op graph value base

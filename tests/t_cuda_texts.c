@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 #include "heavy/conv/cuda/cuda.h"
 #include "exec/cuda/cuda.h"
+#include "heavy/factor/cuda/cusolver.h"
 #include "op/matrix/matrix.h"
 #include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/conv/cuda/implicit/tma.h"
@@ -15,6 +16,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
+#define REALS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define RUNNING "#define ROWS 4\n#define V 4\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
 #define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
@@ -76,6 +78,8 @@ static const struct {
       { "" } },
     { &mc_each_text, { FLOATS, "#define T signed char\n#define FLOAT 0\n" }, { "#define C double\n#define I i64\n", "#define C i64\n#define I unsigned char\n" } },
     { &mc_counts_text, { "" }, { "" } },
+    { &mc_fft_step_text, { REALS }, { "" } },
+    { &mc_factor_large_text, { REALS }, { "" } },
     { &mc_gemm_plain_text,
       { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },

@@ -120,8 +120,7 @@ TEST(libraries_by_name)
         const int has = mc_has(names[i]);
         CHECK(has == 0 || has == 1, "%s: %d", names[i], has);
     }
-    CHECK(mc_has("cublas") == mc_has("cublaslt") && !mc_has("openmp") && !mc_has("cusolver"),
-          "names of one library");
+    CHECK(!mc_has("openmp"), "a library that is never used");
     CHECK(mc_has("cudn") == MC_EARG && strstr(mc_last_error(), "there is no library 'cudn'"), "%s",
           mc_last_error());
     CHECK(mc_has(NULL) == MC_EARG, "NULL is a name");

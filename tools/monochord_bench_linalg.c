@@ -1,7 +1,8 @@
 /* monochord_bench_linalg.c: factorizations and systems of equations, by a LAPACK library and without one.
  *
  * The pass says which: "lapack" is what a user gets with the library that the flag `lapack` names, "own" is
- * lapack=none.  Errors are residuals in float64, relative to the norms of what was multiplied. */
+ * lapack=none.  On a GPU there is one pass, "": matrices and results stay there.  Errors are residuals in
+ * float64, relative to the norms of what was multiplied. */
 #include "bench.h"
 #include <stdlib.h>
 #include <string.h>
@@ -78,15 +79,18 @@ static bool make(const struct work *w, mc_dtype dtype, int64_t n, int64_t batch,
         mc_input(b->g, b->nin ? "b" : "x", dtype, rank);
         mc_array *a = must(mc_array_new(MC_FLOAT32, rank, dims + 3 - rank));
         fill(w, a, n, b->nin);
-        b->in[b->nin] = must(mc_array_cast(a, dtype));
+        b->in[b->nin] = must(bench_place(must(mc_array_cast(a, dtype))));
         mc_array_unref(&a);
     }
     if (w->formulas[0]) {
         mc_formula(b->g, w->formulas);
     }
-    b->f = mc_compile(
-        b->g, &(mc_spec){ .name = w->name, .inputs = w->right ? "x, b" : "x", .outputs = w->outputs });
+    struct text outputs = { 0 };
+    bench_stay(&outputs, w->outputs);
+    b->f = mc_compile(b->g,
+                      &(mc_spec){ .name = w->name, .inputs = w->right ? "x, b" : "x", .outputs = outputs.s });
     b->nout = w->nout;
+    text_free(&outputs);
     return b->f != NULL;
 }
 
@@ -117,7 +121,11 @@ static bool run(const struct work *w, int64_t n, int64_t batch, mc_dtype dtype, 
 {
     struct bench_function b = { 0 };
     char name[48], algo[48] = "";
-    struct result r = { "linalg", name, own ? "own" : "lapack", mc_dtype_name(dtype), algo };
+    struct result r = { "linalg", name,
+                        bench_far() ? ""
+                        : own       ? "own"
+                                    : "lapack",
+                        mc_dtype_name(dtype), algo };
     snprintf(name, sizeof name, batch ? "%s %d b%d" : "%s %d", w->name, (int)n, (int)batch);
     if (!bench_wanted(name, r.pass)) {
         return true;
@@ -135,6 +143,7 @@ static bool run(const struct work *w, int64_t n, int64_t batch, mc_dtype dtype, 
                 snprintf(algo, sizeof algo, "%s", step.solver);
             }
         }
+        bench_home(&b);
         r.error = residual(w, &b);
         bench_report(&r);
     } else {
@@ -152,7 +161,7 @@ bool bench_linalg(const char *suite)
     (void)suite;
     for (int i = 0; i < COUNT(works); i++) {
         for (int k = 0; k < MOST_SIZES && works[i].size[k].n; k++) {
-            for (int way = 0; way < 4; way++) {
+            for (int way = 0; way < 4; way += bench_far() ? 2 : 1) {
                 good = run(&works[i], works[i].size[k].n, works[i].size[k].batch,
                            way < 2 ? MC_FLOAT32 : MC_FLOAT64, way % 2) &&
                        good;

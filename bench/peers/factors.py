@@ -1,7 +1,7 @@
 """factors.py: the suite linalg by any library that has NumPy's functions: cholesky, solve, eigh, svd."""
 import numpy
 
-from peer import report, rng
+from peer import DEVICE, report, rng
 from shapes import LINALG
 
 
@@ -19,7 +19,7 @@ def numbers(work, n, batch):
 def residual(work, x, b, y):
     """Relative to the norms of what was multiplied, in float64."""
     norm = lambda a: numpy.linalg.norm(numpy.ravel(a))  # noqa: E731
-    y = [numpy.asarray(t, dtype=numpy.float64) for t in (y if isinstance(y, tuple) else (y,))]
+    y = [numpy.asarray(t.cpu() if hasattr(t, "cpu") else t, dtype=numpy.float64) for t in (y if isinstance(y, tuple) else (y,))]
     if work == "cholesky":
         return norm(x - y[0] @ y[0].swapaxes(-1, -2)) / norm(x)
     if work == "solve":
@@ -38,5 +38,5 @@ def run(calls, convert):
                 args = convert(x), convert(b)
                 once = lambda: calls[work](*args)  # noqa: E731
                 wrong = residual(work, x.astype("float64"), b.astype("float64"), tuple(once()) if work in ("eigh", "svd") else once())
-                report("linalg", f"{work} {n} b{batch}" if batch else f"{work} {n}", once, ("lapack", "own"), rel_err=wrong, seconds=0.25,
+                report("linalg", f"{work} {n} b{batch}" if batch else f"{work} {n}", once, ("lapack", "own") if DEVICE == "cpu" else "", rel_err=wrong, seconds=0.25,
                        dtype=dtype)

@@ -158,6 +158,15 @@ def tables():
                 yield case, dtype, plain, x, numpy.sort(x[::-1]) if plain == "searchsorted" else x[:0], int(k[0]) if k else None
 
 
+def check_device(last):
+    """A peer whose results are elsewhere would be timed on another machine."""
+    for one in last if isinstance(last, (tuple, list)) else [last]:
+        device = getattr(one, "device", None)
+        name = str(getattr(device, "type", None) or getattr(device, "platform", None) or device)
+        if device is not None and not callable(device) and (name == "cpu") != (DEVICE == "cpu"):
+            raise SystemExit(f"a result is on {name}, the device is {DEVICE}")
+
+
 ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
 
 
@@ -166,6 +175,7 @@ def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=N
     passes = [one for one in ([which] if isinstance(which, str) else which) if ONLY in f"{case} {one}"]
     if not passes:
         return
+    check_device(once())
     ms, least, most = (1e3 * t for t in measure(once, seconds, least=calls, fewest=5 if calls > 1 else 1))
     for one in passes:
         print(json.dumps({"suite": suite, "case": case, "pass": one, "device": DEVICE, "dtype": dtype, "algo": algo,

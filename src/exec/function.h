@@ -74,6 +74,7 @@ struct mc_exec_ops {
                      char *scratch);
     void (*free)(struct mc_exec *e); /* frees the executor; NULL: it belongs to someone else */
     bool host;                  /* the reference runs the step, on the host */
+    bool eager;                 /* runs on the device, but cannot be captured: a library waits for it */
 };
 struct mc_step_plan {
     struct mc_exec *exec;       /* NULL: the step does nothing */

@@ -405,7 +405,7 @@ static bool needs_host(const struct loop *x)
     bool host = x->l.until;
     for (int i = 0; i < x->nrun; i++) {
         const struct mc_exec *e = x->plan->step[x->run[i]].exec;
-        host |= e && e->ops->host;
+        host |= e && (e->ops->host || e->ops->eager);
     }
     return host;
 }

@@ -11,7 +11,7 @@
 #include "device/image.h"
 
 /* ---- open.c: the libraries ---- */
-enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_LIBS };
+enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_CUBLAS, NV_CUSOLVER, NV_LIBS };
 struct mc_nv_found {
     const char *name;           /* "cuDNN" */
     bool tried, present;
@@ -45,7 +45,8 @@ struct mc_cuda {
     struct mc_space space;      /* its memory space */
     pthread_mutex_t lock;       /* recursive; held by mc_cuda_enter */
     long pid;                   /* of the process that started it: a forked child gets an error */
-    void *blas, *dnn;           /* handles of cuBLASLt and cuDNN, made by their solvers on first use */
+    /* handles of cuBLASLt, cuDNN, cuSOLVER and cuBLAS, made by their solvers on first use */
+    void *blas, *dnn, *solver, *triangular;
     struct mc_cuda_pool *pool;
     struct mc_cuda_staging_buffer *stage; /* NULL until several large transfers */
     size_t plain;               /* bytes transferred without the staging buffer */

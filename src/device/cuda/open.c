@@ -17,6 +17,8 @@ static bool nvrtc_version(char *out, size_t n);
 static bool blas_version(char *out, size_t n);
 static bool dnn_version(char *out, size_t n);
 static bool fft_version(char *out, size_t n);
+static bool cublas_version(char *out, size_t n);
+static bool solver_version(char *out, size_t n);
 
 static const struct library {
     const char *name;
@@ -35,7 +37,11 @@ static const struct library {
                       "convolutions and pooling run on kernels of our own",
                       { NV_NVRTC, NV_CUBLASLT }, 2 },
     [NV_CUFFT]    = { "cuFFT", { "libcufft.so.12", "libcufft.so.11" }, fft_version,
-                      "no convolution goes by way of a library's Fourier transform" },
+                      "Fourier transforms run on the host" },
+    [NV_CUBLAS]   = { "cuBLAS", { "libcublas.so.13", "libcublas.so.12" }, cublas_version,
+                      "systems with large triangular matrices are solved on the host", { NV_CUBLASLT }, 1 },
+    [NV_CUSOLVER] = { "cuSOLVER", { "libcusolver.so.12", "libcusolver.so.11" }, solver_version,
+                      "large matrices are factored on the host", { NV_CUBLASLT, NV_CUBLAS }, 2 },
 };
 
 static const struct symbol {
@@ -89,6 +95,28 @@ static bool fft_version(char *out, size_t n)
     int v;
     return mc_nv.cufftGetVersion(&v) == 0 &&
            mc_snprintf(out, n, "%d.%d.%d", v / 1000, v / 100 % 10, v % 100) > 0;
+}
+
+/* get: a library's function of its version's parts */
+static bool version_of(int (*get)(int which, int *value), char *out, size_t n)
+{
+    int part[3];
+    for (int i = 0; i < 3; i++) {
+        if (get(i, &part[i]) != 0) {
+            return false;
+        }
+    }
+    return mc_snprintf(out, n, "%d.%d.%d", part[0], part[1], part[2]) > 0;
+}
+
+static bool cublas_version(char *out, size_t n)
+{
+    return version_of(mc_nv.cublasGetProperty, out, n);
+}
+
+static bool solver_version(char *out, size_t n)
+{
+    return version_of(mc_nv.cusolverGetProperty, out, n);
 }
 
 /* ---- finding a file ---- */

@@ -55,7 +55,7 @@ static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_lines_can(st, &own->checks) ||
-                                    mc_cuda_factor_can(st, &own->checks);
+                                    mc_cuda_factor_can(st, &own->checks) || mc_cuda_fft_can(st);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }
@@ -146,13 +146,13 @@ static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p
     return s;
 }
 
-/* False: a step runs on the host and cannot be captured. */
+/* False: a step cannot be captured: it runs on the host, or waits for the device. */
 static bool capturable(const struct mc_function *f, const struct mc_shape_plan *p, int *launches)
 {
     *launches = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_exec *e = p->step[i].exec;
-        if (e && e->ops->host) {
+        if (e && (e->ops->host || e->ops->eager)) {
             return false;
         }
         *launches += e != NULL;
@@ -310,6 +310,7 @@ static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int s
         TRY(mc_cuda_fn_custom_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, false, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_cuda_fft_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_copy_step_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, true, &sp->exec));
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;

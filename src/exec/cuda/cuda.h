@@ -100,10 +100,14 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
 /* lines.c: results so far along an axis, sorting, searching */
 bool mc_lines_can(const struct mc_step *st, bool *checks);
 mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
-/* factor.c: factorizations of stacks of small matrices; host: of any, by the solvers of the CPU */
+/* factor.c: factorizations of stacks of small matrices, and of large ones; host: of any, by the solvers of
+ * the CPU */
 bool mc_cuda_factor_can(const struct mc_step *st, bool *checks);
 mc_status mc_cuda_factor_plan(struct mc_function *f, struct mc_shape_plan *p, int step, bool host,
                               struct mc_exec **made);
+/* fft.c: Fourier transforms of real tensors by cuFFT */
+bool mc_cuda_fft_can(const struct mc_step *st);
+mc_status mc_cuda_fft_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 struct mc_factor;
 void mc_factor_source(const struct mc_factor *f, struct mc_str *defines); /* what precedes the text */
 /* the error that the kernel of e has set in the error words */
@@ -147,7 +151,8 @@ void mc_cuda_fn_captures_free(struct mc_function *f, struct mc_cuda_fn_plan *q);
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */
 extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
-    mc_first_text, mc_each_text, mc_counts_text, mc_factor_step_text, mc_index_step_text;
+    mc_first_text, mc_each_text, mc_counts_text, mc_factor_step_text, mc_index_step_text,
+    mc_fft_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
 /* allocates the error words before the first call */

@@ -1,20 +1,23 @@
-/* factor.c: factorizations on a GPU.  Stacks of small matrices are computed there, a thread each (factor.cu);
- * others by the solvers of the CPU, on the host: their inputs and results are copied.
+/* factor.c: factorizations on a GPU.  Stacks of small matrices are computed by a thread each (factor.cu),
+ * large ones by cuSOLVER and cuBLAS, one after another (heavy/factor/cuda); others by the solvers of the CPU,
+ * on the host: their inputs and results are copied.
  *
  * Invariant: a matrix that cannot be treated sets the error words of the call; the message is that of the
  * CPU. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/factor_args.h"
-#include "heavy/factor/factor.h"
+#include "heavy/factor/cuda/cusolver.h"
 #include "op/matrix/matrix.h"
 
 enum { THREADS = 64, LEAST_BATCH = 64, MOST_ELEMENTS = 48 * 48, MOST_THREADS = 1 << 15 };
+enum { LEAST_ROWS = 128 };      /* of a matrix that is worth the library's overhead */
 enum { OPERANDS = FACTOR_MOST_IN + FACTOR_MOST_OUT };
 struct factor {
     struct mc_exec exec;
     struct mc_factor f;
-    void *kernel;               /* NULL: on the host */
+    void *kernel;               /* NULL: on the host, or by the libraries */
     struct mc_plan *plan;       /* there */
+    struct mc_cusolver *large;  /* by the libraries; or NULL */
     int value[OPERANDS];        /* by operand; -1: none, or nothing reads it */
     int64_t copy[OPERANDS];     /* offset in the scratch of a contiguous copy; -1: none is needed */
     int64_t threads, work;      /* offset of their work */
@@ -53,6 +56,20 @@ static size_t lines(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
+/* Addresses of the operands; copies of those that are not contiguous are made. */
+static mc_status addresses(struct mc_function *f, const struct mc_shape_plan *p, const struct factor *x,
+                           char *scratch, char **at)
+{
+    for (int r = 0; r < OPERANDS; r++) {
+        const int v = x->value[r];
+        at[r] = x->copy[r] >= 0 ? scratch + x->copy[r] : v >= 0 ? f->ptr[v] : NULL;
+        if (r < FACTOR_MOST_IN && x->copy[r] >= 0) {
+            TRY(mc_cuda_fn_copy(f, &p->slot[v], f->ptr[v], at[r]));
+        }
+    }
+    return MC_OK;
+}
+
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
                      char *scratch)
 {
@@ -61,13 +78,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                                 .stride = (int64_t)mc_factor_work(&x->f) / 16 * 16 + 16 };
     const size_t size = mc_dtypes[x->f.dtype].size;
     char *at[OPERANDS];
-    for (int r = 0; r < OPERANDS; r++) {
-        const int v = x->value[r];
-        at[r] = x->copy[r] >= 0 ? scratch + x->copy[r] : v >= 0 ? f->ptr[v] : NULL;
-        if (r < FACTOR_MOST_IN && x->copy[r] >= 0) {
-            TRY(mc_cuda_fn_copy(f, &p->slot[v], f->ptr[v], at[r]));
-        }
-    }
+    TRY(addresses(f, p, x, scratch, at));
     for (int r = 0; r < FACTOR_MOST_IN; r++) {
         a.in[r] = at[r];
         a.in_bytes[r] = at[r] ? x->f.in[r] * (int64_t)size : 0;
@@ -84,6 +95,18 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     a.number = mc_cuda_fn_number(f, step);
     const struct mc_grid g = { { (unsigned)(x->threads / THREADS), 1, 1 }, { THREADS, 1, 1 }, 0 };
     return mc_cuda_launch(mc_cuda_of(f->code), x->kernel, "factor", &g, &a, sizeof a);
+}
+
+/* ---- by the libraries ---- */
+
+static mc_status run_large(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                           char *scratch)
+{
+    const struct factor *x = (const struct factor *)(const void *)e;
+    char *at[OPERANDS];
+    TRY(addresses(f, p, x, scratch, at));
+    return mc_cusolver_run(x->large, at, scratch + x->work, mc_cuda_fn_of(f)->failed,
+                           mc_cuda_fn_number(f, step));
 }
 
 /* ---- on the host ---- */
@@ -130,10 +153,12 @@ static void release(struct mc_exec *e)
 {
     struct factor *x = (struct factor *)(void *)e;
     mc_plan_free(x->plan);
+    mc_cusolver_free(x->large);
     mc_free(x);
 }
 
 static const struct mc_exec_ops ops = { .run = run, .free = release },
+                                large_ops = { .run = run_large, .free = release, .eager = true },
                                 host_ops = { .run = run_on_host, .free = release, .host = true };
 
 /* ---- a shape ---- */
@@ -162,7 +187,7 @@ static bool place(const struct mc_shape_plan *p, const mc_node *n, struct factor
     }
     x->threads = (MC_MIN(x->f.batch, (int64_t)MOST_THREADS) + THREADS - 1) / THREADS * THREADS;
     x->work = (int64_t)*bytes;
-    *bytes += (size_t)x->threads * (mc_factor_work(&x->f) + 16);
+    *bytes += x->large ? mc_cusolver_scratch(x->large) : (size_t)x->threads * (mc_factor_work(&x->f) + 16);
     return true;
 }
 
@@ -172,6 +197,34 @@ static mc_status load(struct factor *x)
     const struct mc_cuda_kernel_ref kernel = { &x->kernel, "factor" };
     mc_factor_source(&x->f, &defines);
     return mc_cuda_kernels(&mc_factor_step_text, &defines, &kernel, 1) ? MC_OK : mc_last_status();
+}
+
+static bool is_small(const struct factor *x)
+{
+    return x->f.batch >= LEAST_BATCH && x->f.in[0] > 0 && x->f.in[0] <= MOST_ELEMENTS &&
+           x->f.out[0] <= MOST_ELEMENTS;
+}
+
+/* Where the host is forbidden (the flag cuda.host), matrices of any size are the libraries'. */
+static bool is_large(const struct factor *x)
+{
+    const int64_t rows = x->f.nin > 1 ? x->f.g[0] : MC_MAX(x->f.g[0], x->f.g[1]);
+    return (rows >= LEAST_ROWS || !mc_flag_int(FLAG_cuda_host)) && !mc_cusolver_refuse(&x->f);
+}
+
+/* On the GPU; *bytes: of the scratch.  *can: false: neither way can. */
+static mc_status plan_on_device(const struct mc_shape_plan *p, const mc_node *n, struct factor *x,
+                                size_t *bytes, bool *can)
+{
+    const bool small = is_small(x);
+    *can = small || is_large(x);
+    if (*can && !small) {
+        x->large = mc_cusolver_new(&x->f);
+        TRY(x->large ? MC_OK : mc_last_status());
+        x->exec.ops = &large_ops;
+    }
+    *can = *can && place(p, n, x, bytes);
+    return *can && small ? load(x) : MC_OK;
 }
 
 bool mc_cuda_factor_can(const struct mc_step *st, bool *checks)
@@ -213,6 +266,7 @@ mc_status mc_cuda_factor_plan(struct mc_function *f, struct mc_shape_plan *p, in
     }
     struct factor *x = mc_calloc(1, sizeof *x, "plan");
     size_t bytes = 0;
+    bool can = true;
     if (!x) {
         return MC_EMEMORY;
     }
@@ -221,15 +275,11 @@ mc_status mc_cuda_factor_plan(struct mc_function *f, struct mc_shape_plan *p, in
     if (s == MC_OK && host) {
         x->plan = mc_factor_plan(&x->f, &p->options);
         s = x->plan ? MC_OK : mc_last_status();
-    } else if (s == MC_OK && x->f.batch >= LEAST_BATCH && x->f.in[0] > 0 && x->f.in[0] <= MOST_ELEMENTS &&
-               x->f.out[0] <= MOST_ELEMENTS && place(p, st->node[0], x, &bytes)) {
-        p->step[step].workspace = MC_MAX(p->step[step].workspace, bytes);
-        s = load(x);
     } else if (s == MC_OK) {
-        release(&x->exec);
-        return MC_OK;
+        s = plan_on_device(p, st->node[0], x, &bytes, &can);
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, can ? bytes : 0);
     }
-    if (s < 0) {
+    if (s < 0 || !can) {
         release(&x->exec);
         return s;
     }
@@ -239,7 +289,9 @@ mc_status mc_cuda_factor_plan(struct mc_function *f, struct mc_shape_plan *p, in
 
 mc_status mc_cuda_factor_error(const struct mc_exec *e, const int64_t *err)
 {
-    const struct factor *x = e && e->ops == &ops ? (const struct factor *)(const void *)e : NULL;
+    const struct factor *x = e && (e->ops == &ops || e->ops == &large_ops)
+                                 ? (const struct factor *)(const void *)e
+                                 : NULL;
     double pivot;
     float narrow;
     memcpy(&pivot, &err[4], sizeof pivot);

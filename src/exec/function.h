@@ -75,6 +75,8 @@ struct mc_exec_ops {
     void (*free)(struct mc_exec *e); /* frees the executor; NULL: it belongs to someone else */
     bool host;                  /* the reference runs the step, on the host */
     bool eager;                 /* runs on the device, but cannot be captured: a library waits for it */
+    /* run before all other steps and outside of captures: its source may lie elsewhere at each call */
+    bool ahead;
 };
 struct mc_step_plan {
     struct mc_exec *exec;       /* NULL: the step does nothing */
@@ -93,10 +95,12 @@ static inline struct mc_exec *mc_heavy_exec(const struct mc_step_plan *sp)
 /* bytes of the arena that are used from step `first` to step `last` */
 struct mc_block { int64_t at, size; int first, last; };
 typedef VEC(struct mc_block) mc_blocks;
+struct mc_moves;                /* schedule/moves.c */
 struct mc_shape_plan {
     struct mc_shape_plan *next;
     int64_t *key;
     int nkey;
+    struct mc_moves *moves;     /* views that move with inputs' elements; NULL: none can */
     struct mc_slot *slot;     /* by value */
     struct mc_step_plan *step;  /* by step */
     struct mc_plan_options options; /* options of its solver plans */
@@ -154,6 +158,11 @@ struct mc_function {
     int64_t calls, planned;
     double call_seconds, plan_seconds;
 };
+
+static inline bool mc_step_is_ahead(const struct mc_shape_plan *p, int step)
+{
+    return p->step[step].exec && p->step[step].exec->ops->ahead;
+}
 
 /* the newest shape plan; NULL: none yet */
 static inline const struct mc_shape_plan *mc_newest_plan(const struct mc_function *f)

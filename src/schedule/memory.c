@@ -251,6 +251,19 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
     return s;
 }
 
+/* Places what is copied before all steps: its memory is live from the first one on. */
+static mc_status place_ahead(struct mc_function *f, struct mc_shape_plan *p, struct arena *a)
+{
+    for (int i = 0; p->moves && i < (int)f->code->program.step.n; i++) {
+        const int v = mc_step_is_ahead(p, i) ? f->code->program.step.at[i].dst[0] : -1;
+        TRY(v >= 0 ? place_result(f, p, a, i, v, false) : MC_OK);
+        if (v >= 0 && a->of[v] >= 0) {
+            a->all->at[a->of[v]].first = 0;
+        }
+    }
+    return MC_OK;
+}
+
 /* ---- the largest first ---- */
 
 /* the most blocks for which this is tried: its time is quadratic */
@@ -342,6 +355,7 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int reuse
     for (size_t v = 0; v < pr->value.n && s == MC_OK; v++) {
         a.of[v] = -1;
     }
+    s = s < 0 ? s : place_ahead(f, p, &a);
     for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
         free_block(&a, (int)i);
         s = place_results(f, p, &a, (int)i);

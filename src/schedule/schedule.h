@@ -44,6 +44,16 @@ static inline int64_t mc_loop_rounded(int64_t n)
 /* false: the step is no such loop, or is not planned */
 bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                      struct mc_loop_planned *out);
+/* moves.c: views whose start is a value of the call.  find: before the first step is planned.  slice: the
+ * step's view has been planned; where the host cannot address memory it may become a copy, which is made
+ * before the other steps. */
+mc_status mc_moves_find(const struct mc_function *f, struct mc_shape_plan *p);
+void mc_moves_free(struct mc_shape_plan *p);
+void mc_moves_slice(const struct mc_function *f, struct mc_shape_plan *p, int step);
+/* Is the plan good for no other elements of the input? */
+bool mc_moves_pin(const struct mc_function *f, const struct mc_shape_plan *p, int input);
+/* Moves a plan's views to where the elements of f->arg put them, if all else stays; else changes nothing. */
+bool mc_moves_make(struct mc_function *f, struct mc_shape_plan *p);
 /* join_parts.c: parts of joins that are made where the join wants them, so that nothing is copied.  Called
  * before memory is placed. */
 mc_status mc_plan_join_parts(const struct mc_function *f, struct mc_shape_plan *p);

@@ -1,6 +1,7 @@
 /* shape_plan.c: makes the plan of a program at one shape: sizes by each op's infer function, plan-time
  * values, views, solver plans, memory, launches. Plans are cached by the sizes and strides of inputs and
- * shared variables and the contents of inputs that determine sizes.
+ * shared variables and the contents of inputs that determine sizes.  Where these only move views, a plan is
+ * moved (moves.c).
  *
  * Nothing is compiled here, and nothing is timed unless the flag `plan` asks for it. */
 #include "schedule/schedule.h"
@@ -34,20 +35,40 @@ static int contents_key(int64_t *key, const mc_array *a)
     return (int)n;
 }
 
-static int make_key(struct mc_function *f)
+/* Sizes and strides, then contents.  Returns how many numbers both have; *arrays: the former. */
+static int make_key(struct mc_function *f, int *arrays)
 {
     const struct mc_program *p = &f->code->program;
     int n = 0;
     for (int i = 0; i < p->ninput; i++) {
         n += array_key(f->key + n, f->arg[i]);
-        if (p->key_input[i]) {
-            n += contents_key(f->key + n, f->arg[i]);
-        }
     }
     for (int i = 0; i < f->nshared; i++) {
         n += array_key(f->key + n, f->shared[i]->value);
     }
+    *arrays = n;
+    for (int i = 0; i < p->ninput; i++) {
+        n += p->key_input[i] ? contents_key(f->key + n, f->arg[i]) : 0;
+    }
     return n;
+}
+
+/* Moves a plan of these sizes and strides to these contents. */
+static bool move_plan(struct mc_function *f, struct mc_shape_plan *p, int n, int arrays)
+{
+    const struct mc_program *pr = &f->code->program;
+    bool good = p->moves && p->nkey == n && memcmp(p->key, f->key, (size_t)arrays * sizeof *p->key) == 0;
+    for (int i = 0, at = arrays; i < pr->ninput && good; i++) {
+        const int64_t count = pr->key_input[i] ? mc_array_size(f->arg[i]) : 0;
+        good = !count || !mc_moves_pin(f, p, i) ||
+               memcmp(p->key + at, f->key + at, (size_t)count * sizeof *p->key) == 0;
+        at += (int)count;
+    }
+    good = good && mc_moves_make(f, p);
+    if (good) {
+        memcpy(p->key, f->key, (size_t)n * sizeof *p->key);
+    }
+    return good;
 }
 
 /* ---- slots ---- */
@@ -219,6 +240,9 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
         if (s == MC_OK && st->kind == STEP_VIEW) {
             s = st->node[0]->op->form == FORM_SUBTENSOR ? mc_step_slice(f, p, st, &out.out[0])
                                                         : mc_step_view(f, p, st, &out.out[0]);
+            if (s == MC_OK && p->moves) {
+                mc_moves_slice(f, p, step);
+            }
         } else if (s == MC_OK) {
             for (int i = 0; i < st->ndst; i++) {
                 mc_slot_set(&p->slot[st->dst[i]], &out.out[i]);
@@ -234,7 +258,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
-    mc_status s = mc_join_is_made(f, p, step)       ? MC_OK
+    mc_status s = mc_step_is_ahead(p, step) || mc_join_is_made(f, p, step) ? MC_OK
                   : f->loop && f->loop[step]        ? mc_loop_plan(f, p, step, mc_shape_plan_work)
                   : f->branch && f->branch[step][0] ? mc_branch_plan(f, p, step)
                                                     : f->code->backend->plan(f, p, step);
@@ -266,6 +290,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_heavy_free(p->step[i].heavy);
     }
     VEC_FREE(p->block);
+    mc_moves_free(p);
     mc_free(p->slot);
     mc_free(p->step);
     mc_free(p->key);
@@ -320,9 +345,9 @@ static struct mc_plan_options options_of(const struct mc_function *f, int64_t wo
     return o;
 }
 
-/* For the shapes in f->arg, whose key has nkey numbers. */
+/* For the shapes in f->arg, whose key has nkey numbers.  moves: other calls may move its views. */
 static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, const struct mc_plan_options *o,
-                                      mc_shape_plan_one *work)
+                                      mc_shape_plan_one *work, bool moves)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_shape_plan *p = mc_calloc(1, sizeof *p, "plan");
@@ -341,6 +366,7 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, const str
         p->nkey = nkey;
         place_leaves(f, p);
         s = check_shared(f);
+        s = s == MC_OK && moves ? mc_moves_find(f, p) : s;
         s = s < 0 ? s : plan_shape(f, p, work);
     }
     if (s < 0) {
@@ -353,7 +379,8 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, const str
 struct mc_shape_plan *mc_shape_plan_make(struct mc_function *f, const struct mc_plan_options *o,
                                          mc_shape_plan_one *work)
 {
-    return new_plan(f, make_key(f), o, work);
+    int arrays;
+    return new_plan(f, make_key(f, &arrays), o, work, false);
 }
 
 void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p)
@@ -376,23 +403,44 @@ static void drop_oldest(struct mc_function *f)
     mc_shape_plan_drop(f, oldest);
 }
 
+/* To the front: most calls repeat the last shape. */
+static struct mc_shape_plan *take_to_front(struct mc_function *f, struct mc_shape_plan **at)
+{
+    struct mc_shape_plan *p = *at;
+    *at = p->next;
+    p->next = f->plans;
+    f->plans = p;
+    return p;
+}
+
+/* The plan with this key, else one that can be moved to it; NULL: there is none. */
+static struct mc_shape_plan *find_plan(struct mc_function *f, int n, int arrays)
+{
+    for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
+        if (mc_dims_equal((*at)->nkey, (*at)->key, n, f->key)) {
+            return take_to_front(f, at);
+        }
+    }
+    for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
+        if (move_plan(f, *at, n, arrays)) {
+            return take_to_front(f, at);
+        }
+    }
+    return NULL;
+}
+
 struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t workspace_cap)
 {
-    int n = make_key(f);
+    int arrays, n = make_key(f, &arrays);
     f->clock++;
-    for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
-        struct mc_shape_plan *p = *at;
-        if (mc_dims_equal(p->nkey, p->key, n, f->key) && !f->code->program.dynamic) {
-            *at = p->next; /* to the front: most calls repeat the last shape */
-            p->next = f->plans;
-            f->plans = p;
-            p->used = f->clock;
-            return p;
-        }
+    struct mc_shape_plan *found = f->code->program.dynamic ? NULL : find_plan(f, n, arrays);
+    if (found) {
+        found->used = f->clock;
+        return found;
     }
     double start = mc_now();
     const struct mc_plan_options o = options_of(f, workspace_cap);
-    struct mc_shape_plan *p = new_plan(f, n, &o, mc_shape_plan_work);
+    struct mc_shape_plan *p = new_plan(f, n, &o, mc_shape_plan_work, true);
     if (!p) {
         return NULL;
     }

@@ -23,6 +23,7 @@ class Drawer:
         self.p = Program(seed)
         self.pool = []
         self.used = {}
+        self.starts = set()   # inputs at which slices start
         self.graph = with_own(mc.Graph())
         self.names = [formula.Names(), formula.Names()]
         self.dropped = {}

@@ -244,12 +244,25 @@ def reshaped(d):
     return f"reshape({a.name}, [{', '.join(sizes)}])"
 
 
+def from_start(d, n):
+    """A slice of n elements, or an element, whose place is an input: it may be another in each round."""
+    some = [v for v in d.pool if v.name in d.starts]
+    if some and d.coin(0.4):
+        i = d.any(*some)
+    else:
+        i = d.leaf(d.any("int64", "int64", "int32"), [], numbers=[d.rng.randint(0, max(n // 2, 1)) for _ in range(2)])
+        d.starts.add(i.name)
+    i, b = i.name, d.any(1, 2, 2, 3)
+    return d.any(f"{i} * {b}:({i} + 1) * {b}", f"{i} * {b}:({i} + 1) * {b}", f"{i}:{i} + {b}", f"{i}:", f":{i}", f"-{i} - {b}:-{i}", f"{i} + {b}:{i}:-1",
+                 f"{i} + {2 * b}:{i}:-2", f"-1 - {i}:-{b + 1} - {i}:-1", f"{i} - 1", f"{i} // 2:{i} // 2 + {b}")
+
+
 def indexed(d, setting=False):
     a = d.pick(lambda v: v.rank > 0 and all(0 not in s for s in v.shapes))
     out, lists = [], 0
     for i in range(d.rng.randint(1, a.rank)):
         n = min(s[i] for s in a.shapes)
-        k = d.any("all", "slice", "slice", "step", "number", "list", "tail", "new", "tensor")
+        k = d.any("all", "slice", "slice", "step", "number", "list", "tail", "new", "tensor", "start")
         if k == "list" and lists == 0:
             out.append(str([d.rng.randint(-n, n - 1) for _ in range(d.any(1, 2, 3))]))
             lists += 1
@@ -264,6 +277,8 @@ def indexed(d, setting=False):
         elif k == "slice":
             lo = d.rng.randint(0, n)
             out.append(f"{lo}:{d.rng.randint(lo, n + 1)}")
+        elif k == "start":
+            out.append(from_start(d, n))
         elif k == "step":
             out.append(d.any("::-1", "::2", "::-2", "1::2", f"{n - 1}::-1", "-1:0:-1", ":-1"))
         elif k == "tail":

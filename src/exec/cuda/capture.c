@@ -54,7 +54,8 @@ static bool add_sources(struct order *o, const struct mc_step *st)
 
 static bool has_work(const struct mc_step *st, const struct mc_step_plan *sp)
 {
-    return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_skipped(sp) || st->kernel);
+    return sp->exec && !sp->exec->ops->host && !sp->exec->ops->ahead &&
+           (!mc_heavy_is_skipped(sp) || st->kernel);
 }
 
 /* Includes the inputs of the step before, as the plan of a pooled convolution reads them. */

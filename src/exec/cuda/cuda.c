@@ -155,7 +155,7 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
         if (e && (e->ops->host || e->ops->eager)) {
             return false;
         }
-        *launches += e != NULL;
+        *launches += e && !e->ops->ahead;
     }
     return true;
 }
@@ -191,6 +191,17 @@ static mc_status begin_call(struct mc_function *f, struct mc_shape_plan *p)
     return mc_remote_upload_inputs(f, p);
 }
 
+static mc_status steps_ahead(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    for (int i = 0; p->moves && i < (int)f->code->program.step.n; i++) {
+        const mc_status s = mc_step_is_ahead(p, i) ? mc_step_run(f, p, i) : MC_OK;
+        if (s < 0) {
+            return mc_step_error(f, i, s);
+        }
+    }
+    return MC_OK;
+}
+
 static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_cuda_fn_plan *q = p->own;
@@ -202,6 +213,7 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
     }
     bool eager = q->no_capture || q->runs <= EAGER_RUNS ||
                  mc_cuda_blocking(); /* the first run loads lazily loaded code */
+    TRY(steps_ahead(f, p));
     TRY(eager ? mc_cuda_fn_steps(f, p) : mc_cuda_fn_replay(f, p));
     bool behind = !q->updates && f->code->program.nupdate &&
                   !f->skip_updates; /* updates that the host makes must not follow a failed check */

@@ -1,0 +1,324 @@
+/* moves.c: views whose start is a value of the call, such as x[i * b:(i + 1) * b].  A plan is good for every
+ * i that gives the same sizes: a call with another i moves the views of its plan, and plans nothing.
+ *
+ * A plan moves if all sizes and strides stay what they are and the values that it depends on otherwise
+ * (`pinned`) are the same.  Where a slice is clipped its size is another, so it has its own plan.
+ *
+ * Where the host cannot address memory, as on a GPU, such a slice of an input or of a shared variable is
+ * copied to a fixed place of the arena before the other steps.  A captured call has no address that depends
+ * on i then, and the copy is one launch of a few microseconds before the replay.  The alternatives cost more:
+ * a changed parameter of each kernel that reads the slice is a call of the driver for each, which
+ * libraries' kernels do not allow; a start that kernels read from memory is a copy from the host as well.
+ * Another slice there pins its bounds.
+ *
+ * Invariant: a plan that cannot be moved is left as it was. */
+#include "schedule/schedule.h"
+
+struct move {
+    int step;
+    bool starts;                /* its own bounds depend on the call's values */
+    bool ahead;                 /* copied before the other steps */
+    struct mc_slot view;        /* ahead: what is copied */
+    int64_t at;                 /* ahead: where it begins in its source, in bytes */
+    struct mc_slot old_slot, old_view; /* while the plan moves: what a failure restores */
+    int64_t old_at;
+};
+struct mc_moves {
+    struct mc_exec copy;        /* of every step that is ahead */
+    struct move *move;          /* in the order of steps */
+    int n;
+    bool *depends, *pinned;     /* by value: it follows from inputs' elements; the plan is for these alone */
+};
+
+/* ---- what may move ---- */
+
+struct finder { const struct mc_function *f; struct mc_moves *m; bool remote; };
+
+/* sizes: x determines sizes; else its elements are read, of inputs where each call puts them.  What has no
+ * memory of its own follows from its inputs. */
+static void pin_under(struct finder *d, const mc_node *x, bool sizes)
+{
+    const struct mc_program *pr = &d->f->code->program;
+    const int v = pr->value_of[x->id];
+    if (v >= 0) {
+        d->m->pinned[v] |= d->m->depends[v] && (sizes || pr->value.at[v].kind != VALUE_INPUT);
+        return;
+    }
+    for (int i = 0; i < x->nin; i++) {
+        pin_under(d, x->in[i], true);
+    }
+}
+
+static bool computes(const struct mc_step *st, const mc_node *x)
+{
+    int i = 0;
+    while (i < st->nnode && st->node[i] != x) {
+        i++;
+    }
+    return i < st->nnode;
+}
+
+/* Pins what node n of the step reads: elements that determine sizes; all elements if `data`. */
+static void pin_inputs(struct finder *d, const struct mc_step *st, const mc_node *n, bool data)
+{
+    for (int i = 0; n && i < n->nin; i++) {
+        const int v = d->f->code->program.value_of[n->in[i]->id];
+        const bool sizes = mc_is_shape_arg(n, i);
+        if (v < 0 ? !computes(st, n->in[i]) : data || sizes) {
+            pin_under(d, n->in[i], sizes);
+        }
+    }
+}
+
+static void pin_step(struct finder *d, const struct mc_step *st)
+{
+    /* kernels on the host read elements at the addresses of the call; the data of other steps is rare */
+    const bool data = d->remote || !st->kernel;
+    for (int i = 0; i < st->nnode; i++) {
+        pin_inputs(d, st, st->node[i], data);
+    }
+    pin_inputs(d, st, st->heavy, data);
+}
+
+static bool reads(const struct mc_step *st, const bool *set, int first)
+{
+    bool so = false;
+    for (int i = first; i < st->nsrc; i++) {
+        so |= set[st->src[i]];
+    }
+    return so;
+}
+
+/* moved: by value: views that move.  Returns whether the step is to be done again when the plan moves. */
+static bool follows(struct finder *d, const struct mc_step *st, bool *moved)
+{
+    const mc_node *n = st->node[0];
+    bool *depends = d->m->depends;
+    if (st->kind == STEP_PLAN_TIME) {
+        return depends[st->dst[0]] = !mc_reads_type_only(n) && reads(st, depends, 0);
+    }
+    if (st->kind == STEP_VIEW) {
+        return moved[st->dst[0]] = moved[st->src[0]] || reads(st, depends, 1);
+    }
+    if (st->kind == STEP_HOST && n->op->form == FORM_SUBTENSOR_UPDATE && !d->remote) {
+        return reads(st, depends, 2); /* the reference reads the bounds at every call */
+    }
+    pin_step(d, st);
+    return false;
+}
+
+static void find_leaves(struct finder *d)
+{
+    const struct mc_program *pr = &d->f->code->program;
+    for (size_t v = 0; v < pr->value.n; v++) {
+        const struct mc_value *x = &pr->value.at[v];
+        d->m->depends[v] = x->kind == VALUE_INPUT && pr->key_input[x->input];
+    }
+}
+
+static void pin_results(struct finder *d)
+{
+    const struct mc_program *pr = &d->f->code->program;
+    for (int i = 0; i < pr->noutput + pr->nupdate && d->remote; i++) {
+        const int v = i < pr->noutput ? pr->output[i] : pr->update[i - pr->noutput];
+        d->m->pinned[v] |= d->m->depends[v];
+    }
+}
+
+static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                            char *scratch);
+static const struct mc_exec_ops ahead = { .run = copy_ahead, .ahead = true };
+
+static bool has_key(const struct mc_program *pr)
+{
+    bool any = false;
+    for (int i = 0; i < pr->ninput; i++) {
+        any |= pr->key_input[i];
+    }
+    return any && !pr->dynamic;
+}
+
+mc_status mc_moves_find(const struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    if (!has_key(pr)) {
+        return MC_OK;
+    }
+    struct mc_moves *m = p->moves = mc_calloc(1, sizeof *m, "plan");
+    bool *moved = mc_calloc(pr->value.n + 1, sizeof *moved, "plan");
+    struct finder d = { f, m, f->code->device->space != NULL };
+    if (m) {
+        m->copy.ops = &ahead;
+        m->move = mc_calloc(pr->step.n + 1, sizeof *m->move, "plan");
+        m->depends = mc_calloc(pr->value.n + 1, sizeof *m->depends, "plan");
+        m->pinned = mc_calloc(pr->value.n + 1, sizeof *m->pinned, "plan");
+    }
+    const bool good = m && moved && m->move && m->depends && m->pinned;
+    if (good) {
+        find_leaves(&d);
+    }
+    for (size_t i = 0; i < pr->step.n && good; i++) {
+        const struct mc_step *st = &pr->step.at[i];
+        if (follows(&d, st, moved)) {
+            m->move[m->n++] = (struct move){ .step = (int)i,
+                                             .starts = st->kind == STEP_VIEW && reads(st, m->depends, 1) };
+        }
+    }
+    if (good) {
+        pin_results(&d);
+    }
+    mc_free(moved);
+    return good ? MC_OK : MC_EMEMORY;
+}
+
+void mc_moves_free(struct mc_shape_plan *p)
+{
+    if (p->moves) {
+        mc_free(p->moves->move);
+        mc_free(p->moves->depends);
+        mc_free(p->moves->pinned);
+        mc_free(p->moves);
+    }
+}
+
+static struct move *move_of(const struct mc_shape_plan *p, int step)
+{
+    for (int i = 0; p->moves && i < p->moves->n; i++) {
+        if (p->moves->move[i].step == step) {
+            return &p->moves->move[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- copies before the other steps ---- */
+
+static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                            char *scratch)
+{
+    const struct move *m = move_of(p, step);
+    const struct mc_step *st = &f->code->program.step.at[step];
+    (void)e;
+    (void)scratch;
+    return mc_slot_bytes(&m->view) == 0
+               ? MC_OK
+               : f->code->backend->copy(f, &m->view, f->ptr[st->src[0]] + m->at, f->ptr[st->dst[0]]);
+}
+
+/* Is value v in memory before the first step, at a place that is known by then? */
+static bool known_before(const struct mc_function *f, const struct mc_shape_plan *p, int v)
+{
+    const struct mc_program *pr = &f->code->program;
+    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
+        v = pr->value.at[v].view_of;
+    }
+    return pr->value.at[v].kind == VALUE_INPUT || pr->value.at[v].kind == VALUE_SHARED ||
+           (p->slot[v].own && mc_step_is_ahead(p, pr->value.at[v].step));
+}
+
+void mc_moves_slice(const struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_slot *to = &p->slot[st->dst[0]];
+    struct move *m = f->code->device->space ? move_of(p, step) : NULL;
+    if (!m || !m->starts) {
+        return;
+    }
+    if (!f->code->backend->copy || !known_before(f, p, st->src[0])) {
+        for (int i = 1; i < st->nsrc; i++) {
+            p->moves->pinned[st->src[i]] |= p->moves->depends[st->src[i]];
+        }
+        return;
+    }
+    m->ahead = true;
+    p->step[step].exec = &p->moves->copy;
+    m->view = *to;
+    m->at = to->offset - p->slot[st->src[0]].offset;
+    mc_slot_set(to, &m->view.type);
+    to->own = true;
+    to->offset = 0;
+}
+
+/* ---- moving ---- */
+
+static bool same_contents(const struct mc_array *a, const struct mc_array *b)
+{
+    const size_t bytes = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
+    return bytes == 0 || memcmp(a->data, b->data, bytes) == 0; /* made at plan time: contiguous */
+}
+
+static bool same_view(const struct mc_slot *a, const struct mc_slot *b)
+{
+    return mc_type_equal(&a->type, &b->type) &&
+           mc_dims_equal(a->type.rank, a->strides, b->type.rank, b->strides);
+}
+
+/* The step again, for the values in f->arg.  Of a view only the place may change. */
+static bool again(struct mc_function *f, struct mc_shape_plan *p, struct move *m)
+{
+    const struct mc_step *st = &f->code->program.step.at[m->step];
+    struct mc_slot *slot = &p->slot[st->dst[0]], *old = &m->old_slot;
+    *old = *slot;
+    m->old_view = m->view;
+    m->old_at = m->at;
+    slot->fixed = NULL;
+    if (mc_shape_plan_step(f, p, m->step) < 0) {
+        return false;
+    }
+    if (st->kind == STEP_PLAN_TIME) {
+        return mc_type_equal(&slot->type, &old->type) &&
+               (!p->moves->pinned[st->dst[0]] || same_contents(slot->fixed, old->fixed));
+    }
+    if (st->kind == STEP_VIEW && !same_view(slot, old)) {
+        return false;
+    }
+    const struct mc_slot now = *slot;
+    *slot = *old;
+    if (st->kind == STEP_VIEW && !old->own) {
+        slot->offset = now.offset;
+        slot->fixed = now.fixed;
+    }
+    return !m->ahead || same_view(&m->view, &m->old_view);
+}
+
+static void drop(struct mc_array *a, const struct mc_array *kept)
+{
+    if (a != kept) {
+        mc_array_unref(&a);
+    }
+}
+
+/* Ends the moves before move n: the new places are kept or given up. */
+static void finish(const struct mc_function *f, struct mc_shape_plan *p, int n, bool keep)
+{
+    for (int i = n; i-- > 0;) {
+        struct move *m = &p->moves->move[i];
+        struct mc_slot *slot = &p->slot[f->code->program.step.at[m->step].dst[0]];
+        drop(keep ? m->old_slot.fixed : slot->fixed, keep ? slot->fixed : m->old_slot.fixed);
+        if (!keep) {
+            *slot = m->old_slot;
+            m->view = m->old_view;
+            m->at = m->old_at;
+        }
+        m->old_slot.fixed = NULL;
+    }
+}
+
+bool mc_moves_pin(const struct mc_function *f, const struct mc_shape_plan *p, int input)
+{
+    const int v = f->code->program.value_of[f->code->program.input[input]->id];
+    return !p->moves || v < 0 || p->moves->pinned[v];
+}
+
+bool mc_moves_make(struct mc_function *f, struct mc_shape_plan *p)
+{
+    bool good = p->moves != NULL;
+    int n = 0;
+    while (good && n < p->moves->n) {
+        good = again(f, p, &p->moves->move[n++]);
+    }
+    if (p->moves) {
+        finish(f, p, n, good);
+    }
+    return good;
+}

@@ -975,7 +975,8 @@ MC_API mc_node *mc_dnn_softmax_grad(mc_node *dy, mc_node *sm, const char *how, .
  * probability of each example's labels, summed over all alignments (CTC). activations: (steps, examples,
  * classes), before softmax, class 0 is the blank; labels: (examples, labels), from 1 on, negative ones are
  * padding; lengths: (examples), the steps of each example, None: all. For labels that no alignment spells
- * the cost is inf, with zero_infinity it is 0, and the gradient is 0 */
+ * the cost is inf, with zero_infinity it is 0, and the gradient is 0. There are second derivatives, no
+ * third ones */
 MC_API mc_node *mc_ctc_loss(mc_node *activations, mc_node *labels, mc_node *lengths, const char *how, ...)
     MC_FORMAT(4, 5);
 

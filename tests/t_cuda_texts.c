@@ -270,6 +270,23 @@ TEST(cuda_factor_texts_compile)
     }
 }
 
+/* Each kind of ctc_loss, of every float. */
+TEST(cuda_ctc_texts_compile)
+{
+    static const mc_dtype floats[] = { MC_FLOAT16, MC_BFLOAT16, MC_FLOAT32, MC_FLOAT64 },
+                          whole[] = { MC_UINT8, MC_INT16, MC_INT32, MC_INT64 };
+    NEEDS_NVRTC;
+    for (int kind = 0; kind < 3; kind++) {
+        for (size_t i = 0; i < NELEM(floats); i++) {
+            struct mc_str defines = { 0 };
+            mc_ctc_source(kind, floats[i], whole[i], whole[NELEM(floats) - 1 - i], &defines);
+            REQUIRE(!defines.bad, "out of memory");
+            compile(&mc_ctc_step_text, defines.s, "", 90);
+            mc_str_free(&defines);
+        }
+    }
+}
+
 /* The product of split operands: its instruction is printed for each width. */
 TEST(cuda_split_text_compiles)
 {

@@ -191,8 +191,82 @@ TEST(gradients_are_those_of_differences)
             { .name = "n", .a = ints(rows[i].examples, -1, rows[i].lengths), .constant = true }
         };
         check_slopes(3, leaf, "sum(sqr(ctc_loss(x, y, n)))");
+        check_slopes(3, leaf, "sum(sqr(grad(sum(ctc_loss(x, y, n) * [1, -2, 3, 4][:size(x, 1)]), x)))");
         for (int k = 0; k < 3; k++) {
             mc_array_unref(&leaf[k].a);
+        }
+    }
+}
+
+/* The change of the gradient along v = cos(0.7 i), by JAX: forward over reverse through a scan in logarithms,
+ * in float64.  The costs are weighed as above, examples without an alignment left out. */
+static const struct { double squares, picked[3]; } hessian[] = {
+    { 11.3182177104875, { 0.11838244000198, 0, 0.0464504097577899 } },
+    { 14.077271924956, { -0.104402818988494, 0, -0.0201648635645469 } },
+    { 0.342333019614223, { 0.097991480947543, -0.299167123013497, -0.0970064547451507 } },
+    { 0.737165558618421, { 0.0710977015765872, 0, 0 } },
+};
+
+TEST(second_derivatives_of_jax)
+{
+    static const char formula[] =
+        "v = reshape(cos(cast(arange(size(x, 0) * size(x, 1) * size(x, 2)), float64) * 0.7), shape(x))\n"
+        "c = sum((1 + arange(size(x, 1)) * 0.5) * ctc_loss(x, y, n, zero_infinity=True))\n"
+        "h = grad(sum(grad(c, x) * v), x)";
+    for (size_t i = 0; i < NELEM(torch); i++) {
+        const struct torch *q = &torch[i];
+        mc_array *x = waves(MC_FLOAT64, q->steps, q->examples, q->classes, q->scale),
+                 *y = ints(q->examples, q->most, q->labels), *n = ints(q->examples, -1, q->lengths),
+                 *h = NULL;
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT64, 3);
+        mc_input(g, "y", MC_INT32, 2);
+        mc_input(g, "n", MC_INT32, 1);
+        mc_formula(g, formula);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y, n", .outputs = "h" });
+        REQUIRE(f && mc_call(f, MC_IN(x, y, n), MC_OUT(&h)) == MC_OK, "%s %s", mc_error(g), mc_last_error());
+        const int64_t pick[] = { 0, mc_array_size(x) - 1,
+                                 ((int64_t)(q->steps / 2) * q->examples + q->examples / 2) * q->classes +
+                                     q->classes / 2 };
+        double squares = 0;
+        for (int64_t k = 0; k < mc_array_size(h); k++) {
+            squares += at(h, k) * at(h, k);
+        }
+        CHECK(fabs(squares - hessian[i].squares) <= 1e-11 * hessian[i].squares, "row %zu: %.15g, not %.15g",
+              i, squares, hessian[i].squares);
+        for (int k = 0; k < 3; k++) {
+            CHECK(fabs(at(h, pick[k]) - hessian[i].picked[k]) <= 1e-12,
+                  "row %zu, element %lld: %.15g, not %.15g", i, (long long)pick[k], at(h, pick[k]),
+                  hessian[i].picked[k]);
+        }
+        mc_array_unref(&x), mc_array_unref(&y), mc_array_unref(&n), mc_array_unref(&h);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+TEST(there_is_no_third_derivative)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 3);
+    mc_formula(g, "a = grad(sum(sqr(grad(sum(ctc_loss(x, [[1]])), x))), x)\nb = grad(sum(sqr(a)), x)");
+    CHECK(strstr(mc_error(g), "ctc_loss has no third derivative"), "%s", mc_error(g));
+    mc_graph_free(g);
+}
+
+/* A NaN of the activations is one of the cost of its example alone, wherever it stands. */
+TEST(nan_of_activations)
+{
+    for (int64_t t = 0; t < 4; t++) {
+        for (int64_t c = 0; c < 3; c++) {
+            mc_array *x = waves(MC_FLOAT64, 4, 2, 3, 1), *y = ints(2, 1, (int[]){ 1, 1 }),
+                     *n = ints(2, -1, (int[]){ 4, 4 });
+            mc_store_f64(MC_FLOAT64, x->data + (size_t)((t * 2 + 1) * 3 + c) * sizeof(double), NAN);
+            struct results r = of(x, y, n, true, 0);
+            CHECK(r.cost && isfinite(at(r.cost, 0)) && isnan(at(r.cost, 1)), "step %lld, class %lld",
+                  (long long)t, (long long)c);
+            mc_array_unref(&x), mc_array_unref(&y), mc_array_unref(&n);
+            mc_array_unref(&r.cost), mc_array_unref(&r.grad);
         }
     }
 }

@@ -33,6 +33,7 @@ struct mc_export_file {
     bool finishes;                /* some of them compute epilogues */
     /* factorizations of float32 and float64 that it needs: a bit for each kind */
     unsigned factors[2];
+    bool ctc;                     /* it needs the text of ctc_loss */
     size_t memory;                /* bytes of the largest arena */
 };
 /* One function at one shape. */
@@ -137,6 +138,11 @@ mc_status mc_export_freestanding_calls(struct mc_str *text, size_t from);
 bool mc_export_is_factor(const struct mc_step *st);
 mc_status mc_export_factor_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_export_factor(struct mc_export_one *x, int step);
+/* ctc.c: a step of the host that is a cost of ctc_loss, its gradient or its Hessian; the text of all */
+bool mc_export_is_ctc(const struct mc_step *st);
+mc_status mc_export_ctc_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_export_ctc(struct mc_export_one *x, int step);
+void mc_export_ctc_text(struct mc_str *out);
 /* heavy.c */
 mc_status mc_export_heavy(struct mc_export_one *x, int step);
 

@@ -31,8 +31,6 @@ static const struct row {
     { "dot",                  mc_block_product },
     { "batched_dot",          mc_block_product },
     { "assert_",              mc_block_assert },
-    { "ctc_costs",            NULL, "export the function that predicts; the one that trains needs the library" },
-    { "ctc_costs_grad",       NULL, "export the function that predicts; the one that trains needs the library" },
     { "print_",               NULL, "a file that stands alone prints nothing; compile the function without print_" },
     { "scan",                 NULL, "a size in its body depends on what the loop computes" },
     { "counts_of",            NULL, "the size of its result depends on data; sum eq(x, k) for each k" },

@@ -48,8 +48,8 @@ bool mc_export_is_reserved(const char *s)
     }
     /* M_PI, FP_NAN, INT8_MAX, _Bool, __LINE__ */
     return found || mc_portable_is_name(s) || mc_factor_is_name(s) || strncmp(s, "M_", 2) == 0 ||
-           strncmp(s, "FP_", 3) == 0 || strncmp(s, "INT", 3) == 0 || strncmp(s, "UINT", 4) == 0 ||
-           (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
+           strncmp(s, "ctc_", 4) == 0 || strncmp(s, "FP_", 3) == 0 || strncmp(s, "INT", 3) == 0 ||
+           strncmp(s, "UINT", 4) == 0 || (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
 }
 
 char *mc_export_identifier(const char *s, bool upper)

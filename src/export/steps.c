@@ -20,7 +20,9 @@ mc_status mc_export_plan_step(struct mc_function *f, struct mc_shape_plan *p, in
         return MC_OK;
     }
     if (st->kind != STEP_KERNEL) {
-        return mc_export_is_factor(st) ? mc_export_factor_plan(f, p, step) : MC_OK;
+        return mc_export_is_factor(st) ? mc_export_factor_plan(f, p, step)
+               : mc_export_is_ctc(st)  ? mc_export_ctc_plan(f, p, step)
+                                       : MC_OK;
     }
     TRY(mc_launch_plan(f, p, step, &p->step[step].exec));
     return p->step[step].exec
@@ -80,6 +82,7 @@ mc_status mc_export_step(struct mc_export_one *x, int step, bool *nothing)
         s = x->f->loop && x->f->loop[step]          ? mc_export_loop(x, step)
             : x->f->branch && x->f->branch[step][0] ? mc_export_branch(x, step)
             : mc_export_is_factor(st)               ? mc_export_factor(x, step)
+            : mc_export_is_ctc(st)                  ? mc_export_ctc(x, step)
                                                     : host_op(x, step);
         break;
     }

@@ -164,6 +164,9 @@ mc_status mc_export_head(struct mc_str *out, const struct mc_export_file *f, con
     mc_portable_text(out);
     mc_str_add(out, next_step);
     mc_factor_text(out, f->factors);
+    if (f->ctc) {
+        mc_export_ctc_text(out);
+    }
     mc_render_functions(&functions, f->dialect, (int)n, k);
     mc_export_code(out, functions.s ? functions.s : "");
     mc_free(k);

@@ -95,7 +95,7 @@ const struct mc_op_family mc_op_families[] = {
       "The result has the dtype of x; integers become floats." },
     { "Normalisation", mc_ops_norm_batch, .count = &mc_nops_norm_batch },
     { "Sequences", mc_ops_ctc, .count = &mc_nops_ctc, .rules =
-      "Costs of sequences have the dtype of the activations. On a GPU the reference computes them on the host." },
+      "Costs of sequences have the dtype of the activations." },
     { "Sorting", mc_ops_sort, .count = &mc_nops_sort, .rules =
       "NaN is larger than every number. Equal elements stay in their order." },
     { "Random", mc_ops_random, .count = &mc_nops_random, .rules =

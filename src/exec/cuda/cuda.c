@@ -55,7 +55,8 @@ static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_lines_can(st, &own->checks) ||
-                                    mc_cuda_factor_can(st, &own->checks) || mc_cuda_fft_can(st);
+                                    mc_cuda_factor_can(st, &own->checks) || mc_cuda_fft_can(st) ||
+                                    mc_cuda_ctc_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }
@@ -323,6 +324,7 @@ static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int s
         TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, false, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_fft_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_cuda_ctc_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_copy_step_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, true, &sp->exec));
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;

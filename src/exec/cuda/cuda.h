@@ -91,8 +91,8 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st);
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* the launch that mc_grid_plan made; NULL: it made none */
 const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
-/* word 0 of error words: an index of a view; a matrix; -1 - axis: an index of a region */
-enum { MC_CUDA_ERR_VIEW = 1, MC_CUDA_ERR_MATRIX = 2 };
+/* Word 0 of error words: MC_CUDA_ERR_MATRIX (factor_args.h), MC_CUDA_ERR_CTC (ctc_args.h), or an index: -1 -
+ * axis of a region, else 1 + the number of a value of the kernel. */
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
 /* can copy_step.c run it? checks: set if that checks indices */
 bool mc_copy_step_can(const struct mc_step *st, bool *checks);
@@ -108,6 +108,10 @@ mc_status mc_cuda_factor_plan(struct mc_function *f, struct mc_shape_plan *p, in
 /* fft.c: Fourier transforms of real tensors by cuFFT */
 bool mc_cuda_fft_can(const struct mc_step *st);
 mc_status mc_cuda_fft_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+/* ctc.c: ctc_loss and its derivatives */
+bool mc_cuda_ctc_can(const struct mc_step *st, bool *checks);
+mc_status mc_cuda_ctc_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+void mc_ctc_source(int kind, mc_dtype d, mc_dtype label, mc_dtype length, struct mc_str *defines);
 struct mc_factor;
 void mc_factor_source(const struct mc_factor *f, struct mc_str *defines); /* what precedes the text */
 /* the error that the kernel of e has set in the error words */
@@ -152,7 +156,7 @@ mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *
 /* finish_call.c */
 extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
     mc_first_text, mc_each_text, mc_counts_text, mc_factor_step_text, mc_index_step_text,
-    mc_fft_step_text;
+    mc_ctc_step_text, mc_fft_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
 /* allocates the error words before the first call */

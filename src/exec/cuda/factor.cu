@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(64) factor(const __grid_constant__ 
             a.err[2] = bad;
             a.err[3] = a.number;
             a.err[4] = __double_as_longlong((double)*(const REAL *)work);
-            a.err[0] = 2;
+            a.err[0] = MC_CUDA_ERR_MATRIX;
         }
         (void)in1, (void)out1, (void)out2, (void)i;
     }

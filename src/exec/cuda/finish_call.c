@@ -3,8 +3,11 @@
  * mc_synchronize.
  *
  * Invariant: after a failed check no update is made until the error has been returned. */
+#include "exec/cuda/ctc_args.h"
 #include "exec/cuda/cuda.h"
+#include "exec/cuda/factor_args.h"
 #include "exec/cuda/finish_call_args.h"
+#include "op/ctc.h"
 #include <stdatomic.h>
 
 /* words of a check; after them, the element that a view returns for an index out of range, or the pivot of a
@@ -105,6 +108,9 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
     if (err[0] == MC_CUDA_ERR_MATRIX) {
         const struct mc_shape_plan *p = mc_newest_plan(f);
         return mc_step_error(f, (int)err[3], mc_cuda_factor_error(p ? p->step[err[3]].exec : NULL, err));
+    }
+    if (err[0] == MC_CUDA_ERR_CTC) {
+        return mc_step_error(f, (int)err[3], mc_ctc_failed(err[1], err[2], err[4]));
     }
     char axis[32] = "";
     if (err[0] < 0) { /* for a region, word 0 is -1 - axis */

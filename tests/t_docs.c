@@ -547,6 +547,8 @@ static const struct refusal {
     { "input x float16[4, 4]; y = dot(x, x)",                    "x",    NULL,         "f.c" },
     { "input x float64[4]; y = x + 1",                           "x",    NULL,         "f.c", 1 },
     { "input x float32[4]; y = sin(x)",                          "x",    NULL,         "f.c", 1 },
+    { "input x float32[3, 1, 2]; y = ctc_loss(x, [[1]])",        "x",    NULL,         "f.c", 1 },
+    { "input x float16[3, 1, 2]; y = ctc_loss(x, [[1]])",        "x",    NULL,         "f.c" },
     { "input x float16[4]; y = sort(x)",                         "x",    NULL,         "f.c" },
     { "input x float64[4]; y = f(x)",                            "x",    NULL,         "f.c" },
     { "input x float32[?, 784]; y = x + 1",                      "x",    NULL,         "f.c" },

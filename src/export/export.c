@@ -322,6 +322,14 @@ static mc_status export_one(struct mc_export_file *to, const mc_export_function 
                             struct mc_str *header)
 {
     struct mc_function *f = e->function;
+    if (f->code->program.dynamic && mc_export_has_cut_loop(&f->code->program)) {
+        return mc_fail(
+            MC_EUNSUPPORTED,
+            "export: a result of a loop with until has as many steps as the loop makes, and %s reads "
+            "it; sizes of an exported function are fixed. Write halt in place of until, which leaves "
+            "zeros behind the last step, or yield last values",
+            f->name);
+    }
     if (f->code->program.dynamic) {
         return mc_fail(MC_EUNSUPPORTED, "export: sizes of %s depend on data; give the sizes as constants",
                        f->name);

@@ -138,6 +138,8 @@ mc_status mc_export_freestanding_calls(struct mc_str *text, size_t from);
 bool mc_export_is_factor(const struct mc_step *st);
 mc_status mc_export_factor_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_export_factor(struct mc_export_one *x, int step);
+/* loop.c: has a size the number of steps that a loop with `until` makes? */
+bool mc_export_has_cut_loop(const struct mc_program *pr);
 /* ctc.c: a step of the host that is a cost of ctc_loss, its gradient or its Hessian; the text of all */
 bool mc_export_is_ctc(const struct mc_step *st);
 mc_status mc_export_ctc_plan(struct mc_function *f, struct mc_shape_plan *p, int step);

@@ -139,6 +139,32 @@ static void print_results(struct printing *q)
     }
 }
 
+/* ---- results that are cut ---- */
+
+static bool is_count(const mc_node *n)
+{
+    const mc_node *of = n->op == &mc_op_item ? n->in[0] : n;
+    return of != n && of->op->form == FORM_LOOP && n->item == of->nout - 1 && mc_loop_of(of->attr).until;
+}
+
+bool mc_export_has_cut_loop(const struct mc_program *pr)
+{
+    const size_t count = pr->graph->nodes.n;
+    bool *counts = mc_calloc(count + 1, sizeof *counts, "export"),
+         cut = false; /* by node: follows from a count */
+    for (size_t i = 0; i < count && counts; i++) {
+        const mc_node *n = pr->graph->nodes.at[i];
+        counts[n->id] = is_count(n);
+        for (int k = 0; k < n->nin; k++) {
+            const bool read = counts[n->in[k]->id];
+            counts[n->id] |= read && n->type.rank == 0;
+            cut |= read && mc_is_shape_arg(n, k) && pr->value_of[n->id] >= 0;
+        }
+    }
+    mc_free(counts);
+    return cut;
+}
+
 mc_status mc_export_loop(struct mc_export_one *x, int step)
 {
     struct printing q = { .x = x, .st = &x->f->code->program.step.at[step] };

@@ -152,6 +152,75 @@ TEST(a_model_learns_a_text)
     drop_folder();
 }
 
+/* Words in no order: within a word its letters say what follows. */
+static void put_words(char *text, size_t most)
+{
+    static const char *const words[] = { "monochord ", "string ",  "bridge ", "octave ",  "fifth ", "comma ",
+                                         "tetrachord ", "pluck ", "wood ",   "resonate ", "theano ", "node " };
+    uint64_t state = 7;
+    for (size_t n = 0; n + 12 < most; n += strlen(text + n)) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+        snprintf(text + n, most - n, "%s", words[(state >> 33) % COUNT(words)]);
+    }
+}
+
+#define EACH                                                                                                 \
+    "also formula '-take_along_axis(log(dense1)[:, :-1], cast(x[:, 1:], int32)[:, :, None], axis=2)' "       \
+    "weight=0.9375"
+/* Bits a character of the test set after some epochs: a loss at the last position, or at each one. */
+static double bits_of(const char *where, bool each)
+{
+    mc_data *d = mc_data_open(where, MC_TRAIN), *held = mc_data_open(where, MC_TEST);
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    const int classes = mc_data_classes(d);
+    mc_net_add(net, "input 16");
+    mc_net_add(net, "embedding 32 12 W=normal(0.1)");
+    mc_net_add(net, "lstm 32 peepholes=false forgetgate=gate(b=1) grad_clipping=5");
+    mc_net_add(net, "dense %d softmax axes=2", classes);
+    mc_net_add(net, "expression '$x[:, -1]' from=lstm1");
+    mc_net_add(net, "dense %d softmax W=dense1_W b=dense1_b", classes);
+    CHECK(mc_net_read(net, "rule", each ? "rule adam rate=0.01\n" EACH : "rule adam rate=0.01\n") == MC_OK,
+          "%s", mc_error(g));
+    mc_function *learn = mc_net_trainer(net), *test = mc_net_tester(net);
+    mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 20, .shuffle = 1, .seed = 1 }),
+               *tb = mc_batches_new(held, &(mc_batch_spec){ .size = mc_data_count(held) });
+    const mc_array *x, *t;
+    mc_array *y = NULL;
+    float cost = NAN, wrong = NAN;
+    CHECK(learn && test && b && tb, "%s", mc_last_error());
+    for (int e = 0; learn && test && e < 4; e++) {
+        mc_batches_start(b, e, 0);
+        while (mc_batches_next(b, &x, &t) == 1) {
+            CHECK(mc_call(learn, MC_IN(x, t), MC_OUT(&cost, &wrong)) == MC_OK, "%s", mc_last_error());
+        }
+    }
+    mc_batches_start(tb, 0, 0);
+    CHECK(mc_batches_next(tb, &x, &t) == 1 && mc_call(test, MC_IN(x, t), MC_OUT(&cost, &wrong, &y)) == MC_OK,
+          "%s", mc_last_error());
+    mc_array_unref(&y);
+    mc_batches_free(b);
+    mc_batches_free(tb);
+    mc_function_free(learn);
+    mc_function_free(test);
+    mc_net_free(net);
+    mc_graph_free(g);
+    mc_data_free(d);
+    mc_data_free(held);
+    return (double)cost / log(2);
+}
+
+TEST(answers_at_every_position_teach_more)
+{
+    static char text[6000];
+    mc_flag_set("floatX", "float32");
+    put_words(text, sizeof text);
+    const char *where = put(text, 1, ":length=16:step=8");
+    const double last = bits_of(where, false), each = bits_of(where, true);
+    CHECK(each < 0.7 * last, "%g bits a character at every position, %g at the last", each, last);
+    drop_folder();
+}
+
 /* The program prints what the model writes, and its page has it too. */
 static const char begin[] =
     "d=$(mktemp -d) && cd $d || exit 99; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 "

@@ -100,6 +100,9 @@ static const struct {
                                            "base=momentum\n                           ^" },
     { X "loss hubert",
       "m.txt:2: there is no loss 'hubert'; did you mean 'huber'?\n    loss hubert\n         ^" },
+    { X "also l2 0.1", "m.txt:2: there is no other loss 'l2'\n    also l2 0.1\n         ^" },
+    { X "also formula 'x' weight=2",
+      "m.txt:2: formula: weight takes a number in [0, 1], not '2'\n    also formula 'x' weight=2\n                            ^" },
     { X "penalty l3 0.1",
       "m.txt:2: there is no penalty 'l3'; did you mean 'l1'?\n    penalty l3 0.1\n            ^" },
     { X "schedule stepp 3",
@@ -167,7 +170,7 @@ static const struct {
 } models[] = {
     { "lenet",     569606,    7,   false },  /* 32*25+32 + 64*32*25+64 + 1024*500+500 + 500*10+10 */
     { "mlp",       1276810,   7,   false },  /* 784*800+800 + 800*800+800 + 800*10+10 */
-    { "charnn",    332928,    4,   false },  /* 128*32 + (32+256)*4*256+4*256 + 256*128+128 */
+    { "charnn",    332928,    6,   false },  /* 128*32 + (32+256)*4*256+4*256 + 256*128+128 */
     { "resnet-50", 25557032,  126, true },   /* He et al. 2015, as torchvision counts */
     { "alexnet",   61100840,  14,  true },   /* Krizhevsky 2014, the same */
     { "vgg-a",     132863336, 19,  true },   /* Simonyan and Zisserman 2014, the same */

@@ -227,7 +227,7 @@ static bool evaluate(struct model *m, const char *place, const struct words *w)
     if (good) {
         (m->numbers ? show_fits : show_confusion)(&f, d);
         printf("\n%lld examples: ", (long long)mc_data_count(d));
-        show_result(&f, m);
+        show_result(&f, m, where);
         printf("\n");
     }
     free(where);

@@ -405,7 +405,7 @@ static bool conclude(struct run *r, const char *extra_html)
         show_curve(r);
         (r->m.numbers ? show_fits : show_confusion)(&f, r->train);
         printf("\ntest ");
-        show_result(&f, &r->m);
+        show_result(&f, &r->m, r->o.data);
         printf("%s%s%s\n", r->best ? " (of the best epoch)" : "", r->unsaved ? "" : "; saved as ",
                r->unsaved ? "" : r->o.save);
     }

@@ -193,11 +193,14 @@ void show_fits(const struct findings *f, const mc_data *d)
     }
 }
 
-void show_result(const struct findings *f, const struct model *m)
+void show_result(const struct findings *f, const struct model *m, const char *where)
 {
     char loss[16];
     if (m->errors) {
         printf("error %.2f%%, loss %.4f", 100 * f->error, f->loss);
+        if (is_text(where)) {
+            printf(", %.3f bits a character", f->loss / log(2));
+        }
     } else {
         printf("loss %s", loss_text(loss, f->loss));
     }

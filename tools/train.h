@@ -161,7 +161,8 @@ void show_epoch(const struct run *r, const struct epoch *e);
 void show_curve(const struct run *r);
 void show_confusion(const struct findings *f, const mc_data *d);
 void show_fits(const struct findings *f, const mc_data *d);
-void show_result(const struct findings *f, const struct model *m); /* "error 0.72%, loss 0.0290" */
+/* "error 0.72%, loss 0.0290", and of a text the bits a character */
+void show_result(const struct findings *f, const struct model *m, const char *where);
 
 /* ---- monochord_train_text.c ---- */
 /* Text that the model writes; false: complained. */

@@ -53,6 +53,9 @@ mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
     if (t && fresh(net) && !net->cost[i]) {
         const char *before = mc_label(net->g, "loss");
         mc_node *cost = mc_aggregate(net, "mean", mc_loss(net, net->train.loss, prediction(net, i), t), NULL);
+        for (int k = 0; k < net->nalso && !i; k++) {
+            cost = mc_nn_also(net, net->also[k], cost, t);
+        }
         mc_label(net->g, "penalty");
         for (int k = 0; k < net->npenalty && !i; k++) { /* weights cost while they learn */
             cost = mc_add(cost, mc_penalty(net, net->penalty[k], NULL, NULL));

@@ -30,6 +30,10 @@ static const struct mc_nn_row losses[] = {
     { "l1",                       { { "weight", NN_REAL, "1" } },                   "$weight * sum(abs($p))" },
     { "l2",                       { { "weight", NN_REAL, "1" } },                   "$weight * sum(sqr($p))" },
     { NULL, { { NULL } }, NULL },
+}, others[] = { /* $p: the loss so far */
+    { "formula",                  { { "formula", NN_TEXT, NULL }, { "weight", NN_REAL, "0.5", "[0, 1]" } },
+      "(1 - $weight) * $p + $weight * mean($formula)" },
+    { NULL, { { NULL } }, NULL },
 };
 
 /* ---- rows ---- */
@@ -216,6 +220,19 @@ bool mc_nn_penalty_check(const struct mc_nn_line *line, const char *at)
     return mc_nn_row(NULL, line, at, line->end, penalties, "penalty", &h);
 }
 
+/* ---- another loss, while a net learns ---- */
+
+mc_node *mc_nn_also(mc_net *net, const char *also, mc_node *loss, mc_node *target)
+{
+    return of_row(net, also, others, "other loss", loss, target);
+}
+
+bool mc_nn_also_check(const struct mc_nn_line *line, const char *at)
+{
+    struct mc_nn_holes h = { .n = 0 };
+    return mc_nn_row(NULL, line, at, line->end, others, "other loss", &h);
+}
+
 void mc_nn_manual_losses(struct mc_nn_text *t)
 {
     static const struct {
@@ -224,7 +241,8 @@ void mc_nn_manual_losses(struct mc_nn_text *t)
     } tables[] = { { "Losses", losses },
                    { "Losses with whole numbers as targets", for_labels },
                    { "Accuracies", accuracies },
-                   { "Penalties", penalties } };
+                   { "Penalties", penalties },
+                   { "Other losses", others } };
     for (int i = 0; i < COUNT(tables); i++) {
         mc_nn_manual_head(t, tables[i].title, "formula");
         for (const struct mc_nn_row *r = tables[i].rows; r->name; r++) {

@@ -74,6 +74,15 @@ static bool penalty(mc_net *net, const struct mc_nn_line *line, const char *at)
     return mc_nn_penalty_check(line, at);
 }
 
+static bool also(mc_net *net, const struct mc_nn_line *line, const char *at)
+{
+    if (net->nalso == COUNT(net->also)) {
+        return mc_nn_wrong(line, at, MC_EARG, "more than %d lines 'also'", COUNT(net->also));
+    }
+    net->also[net->nalso++] = rest(net, line, at);
+    return mc_nn_also_check(line, at);
+}
+
 static bool augment(mc_net *net, const struct mc_nn_line *line, const char *at)
 {
     static const struct mc_nn_field fields[] = { { "shift", NN_INT, "0", NULL },
@@ -97,6 +106,7 @@ static const struct setting {
     { "rule",     rule,     "the update rule: rule momentum rate=0.01 momentum=0.9" },
     { "schedule", schedule, "how the learning rate changes: schedule step every=10 by=0.5" },
     { "penalty",  penalty,  "a penalty on weights, one line each: penalty l2 0.0005" },
+    { "also",     also,     "another loss, in training alone: also formula 'sqr($t - dense2[:, 0])' weight=0.3" },
     { "augment",  augment,  "augmentation of training examples: augment shift=2 flip=true" },
     { NULL, NULL, NULL },
 };

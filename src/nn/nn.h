@@ -153,6 +153,8 @@ struct mc_net {
     mc_graph *draw_graph; /* for functions that draw initial values */
     mc_function *draw[4]; /* made at first use: init.c */
     struct mc_training train;
+    const char *also[4];   /* the words of each line `also` */
+    int nalso;
     const char *penalty[8]; /* the words of each line `penalty` */
     int npenalty;
     mc_layer *last;         /* the layer for which target, cost and wrong were made */
@@ -266,6 +268,9 @@ void mc_nn_manual_settings(struct mc_nn_text *t);
 bool mc_nn_setting(mc_net *net, const struct mc_nn_line *line);
 /* Checks of a setting's words; they report what is wrong. */
 bool mc_nn_loss_check(const struct mc_nn_line *line, const char *at);
+/* The loss with that of a line `also`: the mean of another formula. */
+mc_node *mc_nn_also(mc_net *net, const char *also, mc_node *loss, mc_node *target);
+bool mc_nn_also_check(const struct mc_nn_line *line, const char *at);
 bool mc_nn_penalty_check(const struct mc_nn_line *line, const char *at);
 bool mc_nn_rule_check(const struct mc_nn_line *line, const char *at, double *rate);
 bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch, double epochs,

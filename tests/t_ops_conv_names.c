@@ -386,6 +386,13 @@ TEST(limits_come_back_when_asked)
         { { 8, 8, 8, 2 }, { 8, 3, 3, 12 }, "weight_acts(x, filter_acts(x, w), strict=True)", "multiple of 16" },
         { { 8, 8, 8, 2 }, { 8, 3, 3, 16 }, "weight_acts(x, filter_acts(x, w), strict=True, partial_sum=5)", "partial_sum must divide" },
         { { 8, 8, 8, 2 }, { 8, 3, 3, 16 }, "weight_acts(x, filter_acts(x, w), strict=True, partial_sum=6)", NULL },
+        { { 6, 8, 8, 2 }, { 6, 3, 3, 16 }, "filter_acts(x, w, strict=True, partial_sum=5)", NULL },
+        { { 6, 8, 8, 2 }, { 6, 3, 3, 16 }, "grad(sum(sqr(filter_acts(x, w, strict=True))), x)", NULL },
+        { { 6, 8, 8, 2 }, { 6, 3, 3, 16 }, "grad(sum(sqr(filter_acts(x, w, strict=True))), w)", "multiple of 4 channels" },
+        { { 8, 8, 8, 2 }, { 8, 3, 3, 16 }, "grad(sum(sqr(filter_acts(x, w, strict=True, partial_sum=5))), w)", "partial_sum must divide" },
+        { { 8, 8, 8, 2 }, { 8, 3, 3, 16 }, "grad(sum(sqr(filter_acts(x, w, strict=True, partial_sum=6))), w)", NULL },
+        { { 3, 8, 8, 2 }, { 3, 3, 3, 16 }, "grad(sum(sqr(filter_acts(x, w, strict=True))), w)", NULL },
+        { { 6, 8, 8, 2 }, { 6, 3, 3, 16 }, "grad(sum(sqr(image_acts(filter_acts(x, w), w, strict=True))), w)", "multiple of 4 channels" },
     };
     for (size_t i = 0; i < NELEM(row); i++) {
         for (unsigned sized = 0; sized < 2; sized++) {

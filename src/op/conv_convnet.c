@@ -2,8 +2,9 @@
  *
  * cuda-convnet: images are (channels, rows, columns, batch), the op is a correlation, and sizes are
  * rounded up, so that the last window may extend beyond the image. The limits of the original kernels
- * apply only with strict=True, as errors. Nervana: the rank of x gives the number of spatial axes. With
- * dimshuffle=False axes have cuda-convnet's order, with dimshuffle=True images come first. */
+ * apply only with strict=True, as errors, those of its gradients where these are derived. Nervana: the rank
+ * of x gives the number of spatial axes. With dimshuffle=False axes have cuda-convnet's order, with
+ * dimshuffle=True images come first. */
 #include "op/conv_node.h"
 
 static int64_t yes = 1, no = 0; /* storage for the values of attributes */
@@ -49,6 +50,24 @@ static mc_node *within_limits(unsigned op, mc_node *operand, mc_node *const *xwy
     return operand;
 }
 
+/* The filters, whose gradient is weight_acts', which has limits of its own. y: the result, or its gradient */
+static mc_node *within_limits_of_gradient(mc_node *filters, mc_node *y, const struct mc_attr *attr)
+{
+    /* x: only its first axis is looked at, and filters have as many channels as the images */
+    struct mc_bind b[3] = { { "x", filters, NULL }, { "y", y, NULL }, { "k", NULL, &attr[A_PARTIAL] } };
+    const bool parts = !attr[A_PARTIAL].none && mc_attr_int(&attr[A_PARTIAL]) > 0;
+    for (size_t i = 0; i < NELEM(limits) && !mc_is_error(filters); i++) {
+        if (limits[i].ops & WEIGHT && !(limits[i].partial && !parts)) {
+            const struct mc_attr says = { .kind = ATTR_TEXT, .text = limits[i].says };
+            mc_node *in[2] = { filters, mc_expr(filters->graph, limits[i].holds, b, 3) };
+            filters = mc_is_error(in[1]) ? in[1]
+                                         : mc_apply(filters->graph,
+                                                    mc_op_named(filters->graph, "grad_assert"), 2, in, &says);
+        }
+    }
+    return filters;
+}
+
 static mc_node *acts(mc_graph *g, unsigned op, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     static const struct mc_attr layout = { .kind = ATTR_TEXT, .text = "c01b" };
@@ -74,6 +93,10 @@ static mc_node *acts(mc_graph *g, unsigned op, int nin, mc_node *const *in, cons
     if (mc_attr_int(&attr[A_STRICT])) {
         mc_node **smaller = &arg[op != IMAGE]; /* the filters, or y */
         *smaller = within_limits(op, *smaller, xwy, attr);
+        if (!mc_is_error(*smaller) && op != WEIGHT) {
+            mc_node *y = op == IMAGE ? xwy[CONV_Y] : mc_conv_make(g, pass, 3, arg, given);
+            *smaller = mc_is_error(y) ? y : within_limits_of_gradient(*smaller, y, attr);
+        }
         if (mc_is_error(*smaller)) {
             return *smaller;
         }
@@ -135,7 +158,7 @@ static mc_node *build_nervana_dot(mc_graph *g, int nin, mc_node *const *in, cons
 const struct mc_op mc_ops_conv_kin[] = {
     { .name = "filter_acts", .params = "images, filters, " ACTS, .nout = 1, .build = build_filter_acts,
       .doc = MANUAL("cuda-convnet's FilterActs: correlation of images (channels, rows, columns, batch) with filters (channels, rows, columns, "
-             "filters), ceil((i + 2*pad - k)/stride) + 1 positions along an axis; strict: shapes beyond the limits of cuda-convnet's kernels are errors") },
+             "filters), ceil((i + 2*pad - k)/stride) + 1 positions along an axis; strict: shapes beyond the limits of cuda-convnet's kernels are errors, those of weight_acts where the gradient of the filters is derived") },
     { .name = "image_acts", .params = "hid_acts, filters, output_shape=None, " ACTS, .nout = 1, .build = build_image_acts,
       .doc = MANUAL("cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images, whose rows and columns are output_shape") },
     { .name = "weight_acts", .params = "images, hid_grads, output_shape=None, " ACTS, .nout = 1, .build = build_weight_acts,

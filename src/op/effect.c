@@ -51,6 +51,16 @@ static mc_node *first_grad(mc_node *n, int wrt, mc_node *const *g)
     return wrt == 0 ? g[0] : NULL;
 }
 
+/* The gradient of x, checked. */
+static mc_node *grad_assert_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    mc_node *y = wrt == 0 ? g[0] : NULL;
+    for (int i = 1; y && i < n->nin; i++) {
+        y = mc_hold(y, n->in[i], n->attr[0].text);
+    }
+    return y;
+}
+
 /* ---- effects outside of the graph ---- */
 
 static bool is_true(const mc_array *a)
@@ -155,6 +165,9 @@ const struct mc_op mc_ops_effect[] = {
     { .name = "grad_scale", .form = FORM_FORWARD, .params = "x, by:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
       .grad = grad_scale_grad,
       .doc = MANUAL("x, whose gradient is multiplied by a number") },
+    { .name = "grad_assert", .form = FORM_FORWARD, .params = "x, *conditions, msg=None:text", .flags = OP_VIEW | OP_HIDDEN, PASSES,
+      .eval = same_eval, .grad = grad_assert_grad,
+      .doc = MANUAL("x; asking for its gradient is an error unless the conditions hold") },
     { .name = "assert_", .params = "x, *conditions, msg=None:text", .flags = OP_IMPURE, PASSES,
       .eval = assert_eval, .grad = first_grad,
       .doc = MANUAL("x; an error at run time if a condition has a zero element") },

@@ -45,8 +45,9 @@ struct mc_cuda {
     struct mc_space space;      /* its memory space */
     pthread_mutex_t lock;       /* recursive; held by mc_cuda_enter */
     long pid;                   /* of the process that started it: a forked child gets an error */
-    /* handles of cuBLASLt, cuDNN, cuSOLVER and cuBLAS, made by their solvers on first use */
-    void *blas, *dnn, *solver, *triangular;
+    /* handles of cuBLASLt, cuDNN, cuSOLVER, with its options, and cuBLAS, made by their solvers on first
+     * use */
+    void *blas, *dnn, *solver, *solver_options, *triangular;
     struct mc_cuda_pool *pool;
     struct mc_cuda_staging_buffer *stage; /* NULL until several large transfers */
     size_t plain;               /* bytes transferred without the staging buffer */

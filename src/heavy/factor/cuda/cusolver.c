@@ -63,11 +63,17 @@ static void *solver(void)
 {
     struct mc_cuda *d = mc_cuda_current();
     if (!d->solver &&
-        (mc_nv.cusolverDnCreate(&d->solver) != 0 || mc_nv.cusolverDnSetStream(d->solver, d->stream) != 0)) {
+        (mc_nv.cusolverDnCreate(&d->solver) != 0 || mc_nv.cusolverDnSetStream(d->solver, d->stream) != 0 ||
+         mc_nv.cusolverDnCreateParams(&d->solver_options) != 0)) {
         d->solver = NULL;
         mc_fail(MC_EUNSUPPORTED, "%s: cuSOLVER does not start", d->name);
     }
     return d->solver;
+}
+
+static void *options(void)
+{
+    return mc_cuda_current()->solver_options;
 }
 
 static void *triangular(void)
@@ -126,12 +132,12 @@ static mc_status sizes_of_svd(struct mc_cusolver *x)
     part(x, PART_U, wanted ? p * x->side : 1, x->size);
     part(x, PART_V, wanted ? q * q : 1, x->size);
     part(x, PART_W, wanted ? q * q : 1, x->size);
-    TRY(library(mc_nv.cusolverDnXgesvdp_bufferSize(solver(), NULL, wanted, x->side == q, p, q, t, NULL, p, t,
-                                                   NULL, t, NULL, p, t, NULL, q, t, &device, &host),
+    TRY(library(mc_nv.cusolverDnXgesvdp_bufferSize(solver(), options(), wanted, x->side == q, p, q, t, NULL,
+                                                   p, t, NULL, t, NULL, p, t, NULL, q, t, &device, &host),
                 "cusolverDnXgesvdp_bufferSize"));
     needs(x, device, host);
-    TRY(library(mc_nv.cusolverDnXgesvd_bufferSize(solver(), NULL, u, v, p, q, t, NULL, p, t, NULL, t, NULL, p,
-                                                  t, NULL, q, t, &device, &host),
+    TRY(library(mc_nv.cusolverDnXgesvd_bufferSize(solver(), options(), u, v, p, q, t, NULL, p, t, NULL, t,
+                                                  NULL, p, t, NULL, q, t, &device, &host),
                 "cusolverDnXgesvd_bufferSize"));
     needs(x, device, host);
     return MC_OK;
@@ -143,8 +149,8 @@ static mc_status sizes_of_qr(struct mc_cusolver *x)
     const int m = (int)x->m, c = (int)x->side, k = (int)x->least;
     part(x, PART_A, x->m * MC_MAX(x->n, x->side), x->size);
     part(x, PART_T, x->least, x->size);
-    TRY(library(mc_nv.cusolverDnXgeqrf_bufferSize(solver(), NULL, x->m, x->n, x->type, NULL, x->m, x->type,
-                                                  NULL, x->type, &device, &host),
+    TRY(library(mc_nv.cusolverDnXgeqrf_bufferSize(solver(), options(), x->m, x->n, x->type, NULL, x->m,
+                                                  x->type, NULL, x->type, &device, &host),
                 "cusolverDnXgeqrf_bufferSize"));
     needs(x, device, host);
     if (x->f.kind == FACTOR_QR) {
@@ -164,8 +170,8 @@ static mc_status sizes_of_elimination(struct mc_cusolver *x)
     part(x, PART_A, x->m * cols, x->size);
     part(x, PART_B, x->f.kind == FACTOR_SOLVE && x->n > 1 ? x->m * x->n : 1, x->size);
     part(x, PART_PIVOTS, MC_MIN(x->m, cols), sizeof(int64_t));
-    TRY(library(mc_nv.cusolverDnXgetrf_bufferSize(solver(), NULL, x->m, cols, x->type, NULL, x->m, x->type,
-                                                  &device, &host),
+    TRY(library(mc_nv.cusolverDnXgetrf_bufferSize(solver(), options(), x->m, cols, x->type, NULL, x->m,
+                                                  x->type, &device, &host),
                 "cusolverDnXgetrf_bufferSize"));
     needs(x, device, host);
     return MC_OK;
@@ -175,14 +181,14 @@ static mc_status sizes_of_others(struct mc_cusolver *x)
 {
     size_t device = 0, host = 0;
     if (x->f.kind == FACTOR_CHOLESKY) {
-        TRY(library(mc_nv.cusolverDnXpotrf_bufferSize(solver(), NULL, FILL_UPPER, x->m, x->type, NULL, x->m,
-                                                      x->type, &device, &host),
+        TRY(library(mc_nv.cusolverDnXpotrf_bufferSize(solver(), options(), FILL_UPPER, x->m, x->type, NULL,
+                                                      x->m, x->type, &device, &host),
                     "cusolverDnXpotrf_bufferSize"));
     } else if (x->f.kind != FACTOR_TRIANGULAR) {
         part(x, PART_A, x->m * x->m, x->size);
-        TRY(library(mc_nv.cusolverDnXsyevd_bufferSize(solver(), NULL, x->f.kind == FACTOR_EIGH, FILL_UPPER,
-                                                      x->m, x->type, NULL, x->m, x->type, NULL, x->type,
-                                                      &device, &host),
+        TRY(library(mc_nv.cusolverDnXsyevd_bufferSize(solver(), options(), x->f.kind == FACTOR_EIGH,
+                                                      FILL_UPPER, x->m, x->type, NULL, x->m, x->type, NULL,
+                                                      x->type, &device, &host),
                     "cusolverDnXsyevd_bufferSize"));
     }
     needs(x, device, host);
@@ -340,8 +346,8 @@ static mc_status cholesky(const struct run *r)
     const struct mc_cusolver *x = r->x;
     struct mc_large_args a = r->args;
     TRY(copy(r, r->out[0], r->in[0], x->m * x->m));
-    TRY(library(mc_nv.cusolverDnXpotrf(solver(), NULL, FILL_UPPER, x->m, x->type, r->out[0], x->m, x->type,
-                                       r->part[PART_WORK], x->work, x->host, x->nhost, info(r)),
+    TRY(library(mc_nv.cusolverDnXpotrf(solver(), options(), FILL_UPPER, x->m, x->type, r->out[0], x->m,
+                                       x->type, r->part[PART_WORK], x->work, x->host, x->nhost, info(r)),
                 "cusolverDnXpotrf"));
     a.from = r->in[0];
     a.to = r->out[0];
@@ -374,7 +380,7 @@ static mc_status eliminate(const struct run *r, int64_t cols)
 {
     const struct mc_cusolver *x = r->x;
     TRY(transpose(r, r->in[0], x->m, cols, cols, r->part[PART_A], x->m, false));
-    return library(mc_nv.cusolverDnXgetrf(solver(), NULL, x->m, cols, x->type, r->part[PART_A], x->m,
+    return library(mc_nv.cusolverDnXgetrf(solver(), options(), x->m, cols, x->type, r->part[PART_A], x->m,
                                           (int64_t *)(void *)r->part[PART_PIVOTS], x->type,
                                           r->part[PART_WORK], x->work, x->host, x->nhost, info(r)),
                    "cusolverDnXgetrf");
@@ -383,9 +389,9 @@ static mc_status eliminate(const struct run *r, int64_t cols)
 static mc_status substitute(const struct run *r, int turned, int64_t k, void *b)
 {
     const struct mc_cusolver *x = r->x;
-    return library(mc_nv.cusolverDnXgetrs(solver(), NULL, turned, x->m, k, x->type, r->part[PART_A], x->m,
-                                          (const int64_t *)(const void *)r->part[PART_PIVOTS], x->type, b,
-                                          x->m, info(r)),
+    return library(mc_nv.cusolverDnXgetrs(solver(), options(), turned, x->m, k, x->type, r->part[PART_A],
+                                          x->m, (const int64_t *)(const void *)r->part[PART_PIVOTS], x->type,
+                                          b, x->m, info(r)),
                    "cusolverDnXgetrs");
 }
 
@@ -425,7 +431,7 @@ static mc_status qr(const struct run *r)
     const int m = (int)x->m, c = (int)x->side, k = (int)x->least;
     void *a = r->part[PART_A], *t = r->part[PART_T], *work = r->part[PART_WORK];
     TRY(transpose(r, r->in[0], x->m, x->n, x->n, a, x->m, false));
-    TRY(library(mc_nv.cusolverDnXgeqrf(solver(), NULL, x->m, x->n, x->type, a, x->m, x->type, t, x->type,
+    TRY(library(mc_nv.cusolverDnXgeqrf(solver(), options(), x->m, x->n, x->type, a, x->m, x->type, t, x->type,
                                        work, x->work, x->host, x->nhost, info(r)),
                 "cusolverDnXgeqrf"));
     char *upper = r->out[whole];
@@ -449,7 +455,7 @@ static mc_status eigh(const struct run *r)
     char *a = r->part[PART_A];
     TRY(copy(r, a, r->in[0], n * n));
     TRY(check_finite(r, true, n * n));
-    TRY(library(mc_nv.cusolverDnXsyevd(solver(), NULL, vectors, FILL_UPPER, n, x->type, a, n, x->type,
+    TRY(library(mc_nv.cusolverDnXsyevd(solver(), options(), vectors, FILL_UPPER, n, x->type, a, n, x->type,
                                        r->out[0], x->type, r->part[PART_WORK], x->work, x->host, x->nhost,
                                        info(r)),
                 "cusolverDnXsyevd"));
@@ -486,7 +492,7 @@ static mc_status by_polar(const struct run *r, char *s, bool *good)
     const int t = x->type;
     char first[sizeof(double)];
     double shifted = NAN;
-    *good = mc_nv.cusolverDnXgesvdp(solver(), NULL, x->f.kind == FACTOR_SVD, x->side == q, p, q, t,
+    *good = mc_nv.cusolverDnXgesvdp(solver(), options(), x->f.kind == FACTOR_SVD, x->side == q, p, q, t,
                                     r->part[PART_A], p, t, s, t, r->part[PART_U], p, t, r->part[PART_V], q, t,
                                     r->part[PART_WORK], x->work, x->host, x->nhost, info(r), &shifted) == 0;
     TRY(mc_cuda_copy_to_host(r->d, first, s, x->size));

@@ -105,8 +105,8 @@ TEST(gpu_large_matrices)
                 "cholesky(s) solve(g, b) matrix_inverse(g) eigvalsh(s) qr(g)[0] svdvals(g)", large,
                 NELEM(large));
     mc_flag_set("cuda.host", "True");
-    compare_all(MC_FLOAT64, 1, 130, "cholesky(s) solve(g, b) qr(g)[1] eigvalsh(s) svd(g)[1] lu_factor(g)[1]",
-                large, NELEM(large));
+    compare_all(MC_FLOAT64, 1, 257, "cholesky(s) solve(g, b) qr(g)[1] eigvalsh(s) lu_factor(g)[1]", large,
+                NELEM(large));
 }
 
 /* What factorizations do with NaN and infinities: the values of NumPy. */

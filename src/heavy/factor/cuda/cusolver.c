@@ -129,11 +129,11 @@ static mc_status sizes_of_svd(struct mc_cusolver *x)
                       v = (signed char)(wanted ? 'S' : 'N');
     size_t device = 0, host = 0;
     part(x, PART_A, p * q, x->size);
-    part(x, PART_U, wanted ? p * x->side : 1, x->size);
-    part(x, PART_V, wanted ? q * q : 1, x->size);
+    part(x, PART_U, p * x->side, x->size);
+    part(x, PART_V, q * q, x->size);
     part(x, PART_W, wanted ? q * q : 1, x->size);
-    TRY(library(mc_nv.cusolverDnXgesvdp_bufferSize(solver(), options(), wanted, x->side == q, p, q, t, NULL,
-                                                   p, t, NULL, t, NULL, p, t, NULL, q, t, &device, &host),
+    TRY(library(mc_nv.cusolverDnXgesvdp_bufferSize(solver(), options(), 1, x->side == q, p, q, t, NULL, p, t,
+                                                   NULL, t, NULL, p, t, NULL, q, t, &device, &host),
                 "cusolverDnXgesvdp_bufferSize"));
     needs(x, device, host);
     TRY(library(mc_nv.cusolverDnXgesvd_bufferSize(solver(), options(), u, v, p, q, t, NULL, p, t, NULL, t,
@@ -483,8 +483,8 @@ static mc_status tall(const struct run *r)
     return check_finite(r, false, x->m * x->n);
 }
 
-/* By the polar decomposition.  *good: it was accurate: singular values near zero are shifted, and the
- * library tells by how much. */
+/* By the polar decomposition, with vectors always: without them cuSOLVER 12 gives wrong values.  *good: it
+ * was accurate: singular values near zero are shifted, and the library tells by how much. */
 static mc_status by_polar(const struct run *r, char *s, bool *good)
 {
     const struct mc_cusolver *x = r->x;
@@ -492,9 +492,9 @@ static mc_status by_polar(const struct run *r, char *s, bool *good)
     const int t = x->type;
     char first[sizeof(double)];
     double shifted = NAN;
-    *good = mc_nv.cusolverDnXgesvdp(solver(), options(), x->f.kind == FACTOR_SVD, x->side == q, p, q, t,
-                                    r->part[PART_A], p, t, s, t, r->part[PART_U], p, t, r->part[PART_V], q, t,
-                                    r->part[PART_WORK], x->work, x->host, x->nhost, info(r), &shifted) == 0;
+    *good = mc_nv.cusolverDnXgesvdp(solver(), options(), 1, x->side == q, p, q, t, r->part[PART_A], p, t, s,
+                                    t, r->part[PART_U], p, t, r->part[PART_V], q, t, r->part[PART_WORK],
+                                    x->work, x->host, x->nhost, info(r), &shifted) == 0;
     TRY(mc_cuda_copy_to_host(r->d, first, s, x->size));
     *good = *good && shifted <= 8 * (t == R_64F ? 0x1p-52 : 0x1p-23) * mc_load_f64(x->f.dtype, first);
     LOG(LOG_PLAN, "svd: shifted %g of %g", shifted, mc_load_f64(x->f.dtype, first));

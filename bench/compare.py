@@ -48,6 +48,9 @@ PROMISES = [
     ("conv128",     "* least",                "*",       "torch",  1.0,   None),
     *(("room",      f"L{i} b{n} in 64M",      "*",       f"case L{i} b{n}", 0.87, 0.91) for n in (16, 128) for i in range(1, 6)),
     ("few",         "* least",                "inputs",  "hand:*", 0.6,   0.8),
+    *(("zoo",       f"{kind} * geometric mean", "*",     "torch|torch_last", 1.0, 1.5)
+      for kind in ("depthwise", "grouped", "strided", "dilated", "few", "axis", "three", "plain")),
+    ("zoo",         "* least",                "*",       "torch|torch_last", 0.95, None),
     ("planning",    "cold, LeNet b500",       "",        "ms",     4 * 2000, None),
     ("planning",    "cold, AlexNet b16",      "",        "ms",     8 * 2000, None),
     ("planning",    "warm, LeNet b500",       "",        "ms",     1.0,   None),
@@ -160,13 +163,13 @@ def lapack():
     return f"lapack={found[0]}" if found else ""
 
 
-def contestants(suite, ours, folder, device, only):
+def contestants(suite, ours, folder, device, only, shard=None):
     if suite == "linalg" and "lapack=" not in os.environ.get("MONOCHORD_FLAGS", ""):
         os.environ["MONOCHORD_FLAGS"] = ",".join(filter(None, [os.environ.get("MONOCHORD_FLAGS"), lapack()]))
-    runs = {"ours": [ours, "bench", suite, "--json", *(["--only", only] if only else [])]}
+    runs = {"ours": [ours, "bench", suite, "--json", *(["--only", only] if only else []), *(["--shard", shard] if shard else [])]}
     if suite == "python":
         runs["ours"] = [sys.executable, str(HERE / "python.py"), ours]
-    os.environ["BENCH_ONLY"] = only or ""
+    os.environ["BENCH_ONLY"], os.environ["BENCH_SHARD"] = only or "", shard or ""
     if device != "cpu":
         for peer in sorted((HERE / "peers").glob(f"{suite}_*.py")):
             if peer.stem[len(suite) + 1:] in ("torch", "torch_last", "jax"):
@@ -208,7 +211,7 @@ def sort(suite, found):
         if who == "machine":
             continue
         plain = "im2col" if suite == "corrmm" else "auto"
-        apart = suite in ("gemm", "conv", "conv128", "narrow", "nets", "corrmm") and not algo.startswith(plain) if who == "ours" else algo
+        apart = suite in ("gemm", "conv", "conv128", "narrow", "nets", "zoo", "corrmm") and not algo.startswith(plain) if who == "ours" else algo
         name = f"{who}:{algo.split(':')[0]}" if apart else who
         key = row["case"], row.get("pass", ""), row.get("dtype", "")
         cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err"), "beside": []})
@@ -410,7 +413,7 @@ def compare(suite, args):
     else:
         with tempfile.TemporaryDirectory() as folder:
             found = []
-            for row in run(contestants(suite, args.ours, folder, args.device, args.only), args.rounds):
+            for row in run(contestants(suite, args.ours, folder, args.device, args.only, args.shard), args.rounds):
                 found.append(row)
                 if args.save:
                     with open(args.save, "a") as out:
@@ -421,7 +424,7 @@ def compare(suite, args):
     lines += [*table(times), *errors(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
-    if not args.no_result and not args.only:
+    if not args.no_result and not args.only and not args.shard:
         (HERE / "results").mkdir(exist_ok=True)
         name = suite if args.device == "cpu" else f"{suite}-{args.device}"
         (HERE / "results" / f"{name}.txt").write_text(text)
@@ -433,6 +436,7 @@ def main():
     args.add_argument("--ours", required=True, help="the program monochord")
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--only", help="cases whose name and pass have this in them; leaves bench/results alone")
+    args.add_argument("--shard", help="SEED:COUNT: so many layers of the suite zoo, drawn by the seed; leaves bench/results alone")
     args.add_argument("--save", help="append every object to this file, with who printed it")
     args.add_argument("--saved", help="run nothing: the table of what --save wrote, in one go or piece by piece")
     args.add_argument("--device", default="cpu", help="cuda: all that can run there, there")

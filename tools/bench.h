@@ -14,6 +14,8 @@ struct result {
 };
 void bench_report(const struct result *r);
 bool bench_wanted(const char *name, const char *pass); /* --only, if given, is part of "NAME PASS" */
+/* the option --shard SEED:COUNT; count 0: all */
+struct bench_shard { int64_t seed, count; } bench_shard(void);
 /* complains that this case cannot be measured: the library's error; false */
 bool bench_fail(const char *name);
 
@@ -55,7 +57,9 @@ void bench_net_profile(const struct bench_net *s);
 /* monochord_bench_sums.c: a convolution of float32 operands, by its definition. */
 struct bench_sums {
     int64_t dims[3][5];     /* of x, w and y: first axis, second, and three others */
-    int axes, stride, pad;  /* so many of the three are there: the last */
+    int axes, stride;       /* so many of the three are there: the last */
+    int dilation, groups;   /* w has channels / groups channels */
+    int64_t pad[3];
     int result;             /* which of x, w, y */
     bool last;              /* the result has its second axis last; operands have it second */
     const float *operand[3];
@@ -65,7 +69,7 @@ double bench_sums_error(const struct bench_sums *s, const float *have); /* relat
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
-bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets */
+bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets, zoo */
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax, recurrent, einsum */
 bool bench_linalg(const char *suite);  /* monochord_bench_linalg.c */
 bool bench_tables(const char *suite);  /* monochord_bench_tables.c: tables, random */

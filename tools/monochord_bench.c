@@ -1,8 +1,9 @@
-/* monochord_bench.c: `monochord bench SUITE [--only TEXT] [--json]`: the table of suites, and how results are
- * printed.
+/* monochord_bench.c: `monochord bench SUITE [--only TEXT] [--shard SEED:COUNT] [--json]`: the table of
+ * suites, and how results are printed.
  *
  * Invariant: with --json standard output holds one object a line and nothing else. */
 #include "bench.h"
+#include <inttypes.h>
 #include <string.h>
 
 static const struct suite {
@@ -23,6 +24,7 @@ static const struct suite {
     { "nets", bench_conv,
       "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
     { "layouts", bench_conv, "convolutions of AlexNet, VGG-A, ResNet-50 with channels innermost and not" },
+    { "zoo", bench_conv, "layers of MobileNet, ResNeXt, DeepLab and others by class, in both layouts" },
     { "few", bench_conv, "convolutions of one and three channels" },
     { "planning", bench_planning, "planning the layers of LeNet and AlexNet: by measuring, and from wisdom" },
     { "pool", bench_layers, "pooling, forward and with gradients" },
@@ -43,6 +45,12 @@ static const struct suite {
 
 static bool json;
 static const char *only; /* NULL: all */
+static struct bench_shard shard;
+
+struct bench_shard bench_shard(void)
+{
+    return shard;
+}
 
 bool bench_wanted(const char *name, const char *pass)
 {
@@ -192,6 +200,11 @@ int command_bench(int argc, char **argv)
             json = true;
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
+        } else if (strcmp(argv[i], "--shard") == 0 && i + 1 < argc) {
+            if (sscanf(argv[++i], "%" SCNd64 ":%" SCNd64, &shard.seed, &shard.count) != 2 ||
+                shard.count < 1) {
+                return complain("--shard takes SEED:COUNT, such as 1:12, not '%s'", argv[i]);
+            }
         } else if (name || argv[i][0] == '-') {
             return complain_word("bench", argv[i]);
         } else {

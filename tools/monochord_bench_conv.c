@@ -1,8 +1,9 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128;
  * narrow, which allows fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are
  * gathered while they are multiplied; room, which allows less workspace; few, those of one and three
- * channels; nets, the layers that networks are made of; layouts, those of steps of training, with channels
- * innermost and not.  bench/peers/layers.py has the same table.
+ * channels; nets, the layers that networks are made of; zoo, those of zoo.def, some of them with --shard;
+ * layouts, those of steps of training, with channels innermost and not.  bench/peers/layers.py has the same
+ * table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included;
  * with "b01c", what one gets who keeps channels innermost. */
@@ -14,6 +15,17 @@
 #define ONE(n)     { 1, 1, n }
 #define TWO(n)     { 1, n, n }
 #define THREE(n)   { n, n, n }
+#define COUNTED(a, b, c, name, ...) name
+#define AXES(...)   COUNTED(__VA_ARGS__, AXES3, AXES2, AXES1, )(__VA_ARGS__)
+#define AXES1(n)    { 1, 1, n }
+#define AXES2(m, n) { 1, m, n }
+#define AXES3(l, m, n) { l, m, n }
+#define ZOO(class, name, c, in, f, k, stride, pad, dilation, groups)                                         \
+    ZOO_OF(class, name, 1, c, in, f, k, stride, pad, dilation, groups)                                       \
+    ZOO_OF(class, name, 16, c, in, f, k, stride, pad, dilation, groups)
+#define ZOO_OF(class, name, n, c, in, f, k, stride, pad, dilation, groups)                                   \
+    { "zoo", #class " " name " b" #n, n, c, AXES in, f, AXES k, stride, pad, false, false, NULL,              \
+      dilation, groups },
 static const struct layer {
     const char *suite, *name;
     int n, c;
@@ -24,6 +36,7 @@ static const struct layer {
     bool wide;             /* float64 */
     bool twin;             /* timed in turns with the row in front */
     const char *workspace; /* a cap, which its suite gives it; NULL: as the flag says */
+    int dilation, groups;  /* 0: 1 */
 } layers[] = {
     /* those of the benchmark that compared convolutions in 2014 */
     { "conv",    "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
@@ -66,6 +79,7 @@ static const struct layer {
     { "nets",    "double L5 b8",       8,   384, TWO(13),    384, TWO(3),  1, 0, .wide = true },
     { "nets",    "double 5x5 b8",      8,   64,  TWO(32),    128, TWO(5),  1, 0, .wide = true },
     { "nets",    "double three axes b2", 2, 64,  THREE(16),  64,  THREE(3), 1, 1, .wide = true },
+#include "zoo.def"
     /* of steps of training */
     { "layouts", "AlexNet 1",       128, 3,    TWO(224),  64,   TWO(11),  4, 2 },
     { "layouts", "AlexNet 2",       128, 64,   TWO(27),   192,  TWO(5),   1, 2 },
@@ -106,6 +120,7 @@ static const struct suite {
     bool last;                  /* with channels innermost, too: on a GPU, or where there is a `here` */
     double seconds;
     const char *solvers[2], *there; /* there: on a GPU, beside the first */
+    bool both;                  /* both layouts on a processor, too */
     int here;                   /* so many images on a processor; 0: as many as there */
     /* each layer once more within so much workspace, in turns with itself; NULL: as the flag says */
     const char *room;
@@ -117,6 +132,7 @@ static const struct suite {
     { "room",    { "conv", "conv128" }, 1, false, 1.0, { "auto" }, .room = "64M" },
     { "few",     { "few" },             1, false, 0.3, { "auto" } },
     { "nets",    { "nets" },            1, true,  0.1, { "auto" } },
+    { "zoo",     { "zoo" },             1, true,  0.05, { "auto" }, .both = true },
     { "layouts", { "layouts" },         3, true,  0.1, { "auto" }, .here = 16 },
 };
 
@@ -126,16 +142,33 @@ static int axes(const struct layer *l)
     return l->in[0] > 1 ? 3 : l->in[1] > 1 ? 2 : 1;
 }
 
+/* Along axes with more than one tap. */
+static int64_t pad(const struct layer *l, int axis)
+{
+    return l->k[axis] > 1 ? l->pad : 0;
+}
+
+static int dilation(const struct layer *l)
+{
+    return l->dilation ? l->dilation : 1;
+}
+
+static int groups(const struct layer *l)
+{
+    return l->groups ? l->groups : 1;
+}
+
 static int64_t out(const struct layer *l, int axis)
 {
-    return axis < 3 - axes(l) ? 1 : (l->in[axis] + 2 * l->pad - l->k[axis]) / l->stride + 1;
+    const int64_t extent = (l->k[axis] - 1) * dilation(l) + 1;
+    return axis < 3 - axes(l) ? 1 : (l->in[axis] + 2 * pad(l, axis) - extent) / l->stride + 1;
 }
 
 /* Sizes of x, w and y: first axis, second, and three others. */
 static void sizes(const struct layer *l, int64_t dims[3][5])
 {
     memcpy(dims[0], (int64_t[]){ l->n, l->c, l->in[0], l->in[1], l->in[2] }, sizeof dims[0]);
-    memcpy(dims[1], (int64_t[]){ l->f, l->c, l->k[0], l->k[1], l->k[2] }, sizeof dims[1]);
+    memcpy(dims[1], (int64_t[]){ l->f, l->c / groups(l), l->k[0], l->k[1], l->k[2] }, sizeof dims[1]);
     memcpy(dims[2], (int64_t[]){ l->n, l->f, out(l, 0), out(l, 1), out(l, 2) }, sizeof dims[2]);
 }
 
@@ -150,8 +183,14 @@ static void formula(const struct layer *l, const struct pass *p, bool last, char
         snprintf(sizes_text + used, sizeof sizes_text - used, "%lld%s", (long long)shape[i],
                  i < 2 ? ", " : "]");
     }
-    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%d%s))", p->call,
-             p->result == 2 ? "" : sizes_text, l->stride, l->pad, layouts[last ? axes(l) : 0]);
+    char pads[64] = "[";
+    for (int i = 3 - axes(l); i < 3; i++) {
+        size_t used = strlen(pads);
+        snprintf(pads + used, sizeof pads - used, "%lld%s", (long long)pad(l, i), i < 2 ? ", " : "]");
+    }
+    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%s, dilation=%d, groups=%d%s))", p->call,
+             p->result == 2 ? "" : sizes_text, l->stride, pads, dilation(l), groups(l),
+             layouts[last ? axes(l) : 0]);
 }
 
 /* (first, second, others) to (first, others, second). */
@@ -272,7 +311,9 @@ static double error_of(const struct timed *t)
 {
     const struct layer *l = t->l;
     struct bench_sums sums = {
-        .axes = axes(l), .stride = l->stride, .pad = l->pad, .result = t->p->result, .last = t->last
+        .axes = axes(l), .stride = l->stride, .dilation = dilation(l),
+        .groups = groups(l), .pad = { pad(l, 0), pad(l, 1), pad(l, 2) },
+        .result = t->p->result, .last = t->last
     };
     mc_array *home = must(mc_array_to(t->b.out[0], "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
     sizes(l, sums.dims);
@@ -289,7 +330,7 @@ static void report(const struct suite *suite, const struct timed *t, const struc
 {
     const struct layer *l = t->l;
     struct result r = { suite->name, l->name, t->p->name, m->name, t->algo, time };
-    r.flops = 2. * l->n * l->f * l->c *
+    r.flops = 2. * l->n * l->f * (l->c / groups(l)) *
               (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
     r.error = error_of(t);
     bench_report(&r);
@@ -355,7 +396,8 @@ static bool measure_all(const struct suite *s, int n, const struct layer *l, con
 {
     bool good = true;
     int solvers = bench_far() ? 1 + (s->there != NULL) : COUNT(s->solvers);
-    int layouts = (bench_far() || s->here) && s->last ? 2 : 1, most = bench_far() || !s->here ? s->modes : 1;
+    int layouts = (bench_far() || s->here || (s->both && axes(l) > 1)) && s->last ? 2 : 1,
+        most = bench_far() || !s->here ? s->modes : 1;
     for (int i = 0; i < most * layouts * solvers; i++) {
         const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
         const struct mode *m = l->wide ? &float64 : &modes[i / solvers / layouts];
@@ -383,9 +425,33 @@ static int twins(const struct layer *l)
     return n;
 }
 
+/* Orders the rows of zoo.def for a seed: FNV-1a of the seed's decimals and the layer's name. */
+static uint32_t draw(int64_t seed, const char *name)
+{
+    char text[96];
+    uint32_t hash = 2166136261u;
+    snprintf(text, sizeof text, "%lld %s", (long long)seed, name);
+    for (const char *c = text; *c; c++) {
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    }
+    return hash;
+}
+
+/* One of the first `count` of the seed's order, or no shard is asked for. */
+static bool in_shard(const struct layer *l)
+{
+    const struct bench_shard shard = bench_shard();
+    int64_t before = 0;
+    for (const struct layer *o = layers; o < layers + COUNT(layers); o++) {
+        before += strcmp(o->suite, "zoo") == 0 && draw(shard.seed, o->name) < draw(shard.seed, l->name);
+    }
+    return shard.count == 0 || before < shard.count;
+}
+
 static bool serves(const struct suite *s, const struct layer *l)
 {
-    return strcmp(l->suite, s->layers[0]) == 0 || (s->layers[1] && strcmp(l->suite, s->layers[1]) == 0);
+    return (strcmp(s->name, "zoo") != 0 || in_shard(l)) &&
+           (strcmp(l->suite, s->layers[0]) == 0 || (s->layers[1] && strcmp(l->suite, s->layers[1]) == 0));
 }
 
 bool bench_conv(const char *suite)

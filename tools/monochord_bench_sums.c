@@ -24,7 +24,8 @@ static double element(const struct bench_sums *s, const int64_t at[5])
 {
     const int64_t(*dims)[5] = s->dims,
           *loop = s->result == 1 ? dims[2] + 2 : dims[1] + 2; /* over places, or over taps */
-    const int64_t sum_over = s->result == 2 ? dims[0][1] : s->result == 0 ? dims[1][0] : dims[0][0];
+    const int64_t c = dims[1][1], f = dims[1][0] / s->groups; /* channels and filters of a group */
+    const int64_t sum_over = s->result == 2 ? c : s->result == 0 ? f : dims[0][0];
     double sum = 0;
     for (int64_t i = 0; i < sum_over; i++) {
         for (int64_t t = 0; t < loop[0] * loop[1] * loop[2]; t++) {
@@ -32,22 +33,20 @@ static double element(const struct bench_sums *s, const int64_t at[5])
             bool meet = true;
             for (int k = 0; k < 3; k++) {
                 bool there = k >= 3 - s->axes;
-                int64_t stride = there ? s->stride : 1, pad = there ? s->pad : 0;
+                int64_t stride = there ? s->stride : 1, pad = there ? s->pad[k] : 0;
                 w[k] = s->result == 1 ? at[2 + k] : rest[k];
-                y[k] = s->result == 2   ? at[2 + k]
-                       : s->result == 1 ? rest[k]
-                                        : (at[2 + k] + pad - w[k]) / stride;
-                x[k] = s->result == 0 ? at[2 + k] : y[k] * stride - pad + w[k];
-                meet = meet && (s->result != 0 ||
-                                (at[2 + k] + pad - w[k] >= 0 && (at[2 + k] + pad - w[k]) % stride == 0));
+                int64_t far = w[k] * s->dilation, from = at[2 + k] + pad - far;
+                y[k] = s->result == 2 ? at[2 + k] : s->result == 1 ? rest[k] : from / stride;
+                x[k] = s->result == 0 ? at[2 + k] : y[k] * stride - pad + far;
+                meet = meet && (s->result != 0 || (from >= 0 && from % stride == 0));
             }
             if (meet) {
-                sum += s->result == 2 ? read(s->operand[0], dims[0], at[0], i, x) *
+                sum += s->result == 2 ? read(s->operand[0], dims[0], at[0], at[1] / f * c + i, x) *
                                             read(s->operand[1], dims[1], at[1], i, w)
-                       : s->result == 1 ? read(s->operand[0], dims[0], i, at[1], x) *
+                       : s->result == 1 ? read(s->operand[0], dims[0], i, at[0] / f * c + at[1], x) *
                                               read(s->operand[2], dims[2], i, at[0], y)
-                                        : read(s->operand[2], dims[2], at[0], i, y) *
-                                              read(s->operand[1], dims[1], i, at[1], w);
+                                        : read(s->operand[2], dims[2], at[0], at[1] / c * f + i, y) *
+                                              read(s->operand[1], dims[1], at[1] / c * f + i, at[1] % c, w);
             }
         }
     }

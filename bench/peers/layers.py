@@ -1,13 +1,15 @@
 """layers.py: convolutions in three passes by PyTorch."""
+import math
+
 import numpy
 import torch
 
 from peer import DEVICE, THREADS, report, rng
-from shapes import LAYERS
+from shapes import LAYERS, shard
 
 MODES = {"narrow": [("tf32", torch.float32), ("bfloat16", torch.bfloat16)]}
-SECONDS = {"conv": 0.5, "conv128": 0.1, "narrow": 0.3, "nets": 0.1, "few": 0.1}
-CALLS = {"conv": 3, "conv128": 1, "narrow": 1, "nets": 3, "few": 3}  # at least; some take seconds
+SECONDS = {"conv": 0.5, "conv128": 0.1, "narrow": 0.3, "nets": 0.1, "few": 0.1, "zoo": 0.05}
+CALLS = {"conv": 3, "conv128": 1, "narrow": 1, "nets": 3, "few": 3, "zoo": 3}  # at least; some take seconds
 FORWARD = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}
 LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 
@@ -23,23 +25,25 @@ def run(suite, last=False):
 
 def run_mode(suite, last, mode, dtype):
     usual = dtype
-    for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]:
+    rows = shard() if suite == "zoo" else [(*layer[:3], layer[3:4] * layer[8], layer[4], layer[5:6] * layer[8], *layer[6:8], 1, 1) for layer in LAYERS[suite]]
+    for name, n, c, size, f, k, stride, pad, dilation, groups in rows:
+        axes, pad = len(size), [pad if taps > 1 else 0 for taps in k]  # along axes with more than one tap
         dtype = torch.float64 if name.startswith("double") else usual
         limits = {"seconds": SECONDS[suite], "calls": CALLS[suite], "dtype": "float64" if dtype == torch.float64 else mode}
-        out = (size + 2 * pad - k) // stride + 1
-        shapes = ((n, c) + (size,) * axes, (f, c) + (k,) * axes, (n, f) + (out,) * axes)
+        out = tuple((i + 2 * p - (taps - 1) * dilation - 1) // stride + 1 for i, p, taps in zip(size, pad, k))
+        shapes = ((n, c) + size, (f, c // groups) + k, (n, f) + out)
         x, w, y = (torch.from_numpy((2 * rng.random(s, dtype=numpy.float32) - 1)).to(DEVICE, dtype) for s in shapes)
         if last and axes not in LAST:
             continue
         if last:
             x, w, y = (t.contiguous(memory_format=LAST[axes]) for t in (x, w, y))
-        flops = 2.0 * n * f * c * (out * k) ** axes
+        flops = 2.0 * n * f * (c // groups) * math.prod(out) * math.prod(k)
 
         def backward(which):
             mask = [which == "inputs", which == "weights", False]
-            return torch.ops.aten.convolution_backward(y, x, w, None, [stride] * axes, [pad] * axes, [1] * axes, False, [0] * axes, 1, mask)
+            return torch.ops.aten.convolution_backward(y, x, w, None, [stride] * axes, pad, [dilation] * axes, False, [0] * axes, groups, mask)
 
         with torch.no_grad():
-            report(suite, name, lambda: FORWARD[axes](x, w, None, stride, pad), "fwd", flops=flops, **limits)
+            report(suite, name, lambda: FORWARD[axes](x, w, None, stride, pad, dilation, groups), "fwd", flops=flops, **limits)
             report(suite, name, lambda: backward("inputs"), "inputs", flops=flops, **limits)
             report(suite, name, lambda: backward("weights"), "weights", flops=flops, **limits)

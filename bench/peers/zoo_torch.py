@@ -1,0 +1,4 @@
+"""The suite zoo by PyTorch, in its usual layout."""
+from layers import run
+
+run("zoo")

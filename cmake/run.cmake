@@ -32,15 +32,15 @@ set(fast ${run})
 list(FILTER fast INCLUDE REGEX "/src/heavy/")
 foreach(planning
         "(problem|table|geometry|operands|algo_flag|blocking|reference)"
-        "(fft|direct|im2col|splitk|exchange|window_grad|pointwise|relayout|gemm/cpu/packed)"
-        "((fft|direct)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)" "${small_products}")
+        "(fft|direct|depthwise|im2col|splitk|exchange|window_grad|pointwise|relayout|gemm/cpu/packed)"
+        "((fft|direct|depthwise)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)" "${small_products}")
     list(FILTER fast EXCLUDE REGEX "/${planning}[.]c")
 endforeach()
 set(small ${run})
 list(REMOVE_ITEM small ${fast})
 # Files of many kernels, whose loops have their heads once: a tenth less code, and the same steps.
 set(many ${fast})
-list(FILTER many INCLUDE REGEX "/(pool/cpu/kernel|direct/avx|window_grad_avx)")
+list(FILTER many INCLUDE REGEX "/(pool/cpu/kernel|(direct|depthwise)/avx|window_grad_avx)")
 list(REMOVE_ITEM fast ${many})
 foreach(part fast many small)
     add_library(run_${part} OBJECT ${${part}})

@@ -31,6 +31,8 @@ static const char *const conv_grid[] = {
     "n2c4f6 i7x8 k3x3 p1x1 g2", "n3c6f6 i8x8 k3x3 p1x1 g6", "n2c8f4 i6x6 k2x2 g4 flip", "n2c6f12 i5x5 k1x1 g3", "n2c5f15 i9x9 k3x3 s2x2 g5",
     "n2c32f32 i7x7 k3x3 p1x1 g2", "n2c7f7 i21x37 k3x3 p1x1 g7", "n2c3f6 i11x40 k5x4 s2x3 d1x2 p2x3 g3 flip", "n1c4f4 i5x9x8 k3x2x3 s1x2x2 p1x1x1 g4",
     "n1c2f2 i9x70 k3x3 p1x1 g2", "n2c3f9 i20x21 k3x3 p1x1 g3 flip", "n2c24f16 i9x9 k3x4 g2",
+    "n2c18f18 i9x8 k3x3 p1x1 g18", "n1c20f20 i15x14 k5x3 s2x2 p2x1 g20 flip", "n2c17f17 i11x13 k3x3 d2x2 p2x2 g17",
+    "n2c9f9 i9x50 k3x3 p-1x-2 q0x-1 g9", "n1c24f24 i7x33 k3x2 s2x1 p0x0 q1x2 g24", "n3c8f16 i6x6 k3x3 p1x1 g8", "n2c9f9 i40 k5 p2 g9",
     /* one and three axes */
     "n3c4f5 i17 k4", "n2c3f6 i23 k5 s2 d2 p3 flip", "n1c2f3 i300 k7 p3", "n2c3f4 i5x6x7 k2x3x3", "n1c2f5 i6x7x5 k3x2x3 s2x1x2 d1x2x1 p1x2x1",
     "n2c4f8 i8x9x9 k4x3x5 s2x1x1 p1x0x1 flip", "n2c4f4 i4x4x4 k3x3x3 p1x1x1 g2 flip", "n2c3f4 i3x4x5 k1x1x1",

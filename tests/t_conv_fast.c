@@ -8,7 +8,7 @@
 
 static const struct {
     int64_t n, c, in[2], f, k[2], stride, dilation, pad, groups;
-    bool flip;
+    bool flip, last;    /* last: channels innermost */
 } shapes[] = {
     { 2, 3,  { 7, 7 },   5,  { 3, 3 },   1, 1, 1, 1 },          /* one tile of 8 */
     { 3, 20, { 14, 13 }, 33, { 3, 3 },   1, 1, 1, 1 },
@@ -19,6 +19,14 @@ static const struct {
     { 2, 6,  { 17, 19 }, 9,  { 3, 4 },   2, 1, 1, 3 },
     { 2, 7,  { 26, 25 }, 6,  { 5, 3 },   3, 2, 2, 1, true },
     { 1, 3,  { 9, 300 }, 4,  { 3, 3 },   1, 1, 0, 1 },          /* many parts of rows */
+    { 2, 19, { 12, 11 }, 19, { 3, 3 },   1, 1, 1, 19 },         /* depthwise: small planes, rows, a line; NHWC */
+    { 1, 21, { 15, 13 }, 21, { 5, 5 },   2, 1, 2, 21, true },
+    { 2, 3,  { 13, 90 }, 6,  { 3, 5 },   2, 1, 2, 3 },
+    { 2, 3,  { 9, 75 },  3,  { 3, 3 },   1, 2, 2, 3 },
+    { 2, 9,  { 1, 70 },  9,  { 1, 4 },   1, 3, 0, 9 },
+    { 2, 19, { 6, 33 },  19, { 3, 3 },   1, 1, 1, 19, .last = true },
+    { 1, 37, { 9, 30 },  37, { 3, 4 },   2, 1, 1, 37, .last = true },
+    { 2, 8,  { 7, 7 },   8,  { 7, 7 },   1, 1, 3, 8, .last = true },
     { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
 };
 
@@ -45,6 +53,13 @@ static struct mc_conv_problem problem(size_t i, enum mc_conv_pass pass)
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct mc_conv_array a = mc_conv_array(&p, role);
         mc_conv_dense_strides(&a, strides[role]);
+        const int64_t channels = role == CONV_X ? s->c : s->f;
+        if (shapes[i].last && role != CONV_W) {
+            memcpy(strides[role],
+                   (int64_t[]){ strides[role][0], 1, a.size[3] * a.size[4] * channels, a.size[4] * channels,
+                                channels },
+                   5 * sizeof(int64_t));
+        }
     }
     return p;
 }
@@ -126,6 +141,7 @@ TEST(conv_winograd_in_every_instruction_set) { try_sets(&mc_conv_winograd, 9); }
 TEST(conv_winograd4_in_every_instruction_set) { try_sets(&mc_conv_winograd4, 9); }
 TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_col2im, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
+TEST(conv_depthwise_in_every_instruction_set) { try_sets(&mc_conv_depth, 24); }
 
 /* Spectra written past the caches are those written into them. */
 TEST(conv_fft_far_spectra_are_the_same)

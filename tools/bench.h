@@ -69,7 +69,8 @@ double bench_sums_error(const struct bench_sums *s, const float *have); /* relat
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
-bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets, zoo */
+/* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets, zoo */
+bool bench_conv(const char *suite);
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax, recurrent, einsum */
 bool bench_linalg(const char *suite);  /* monochord_bench_linalg.c */
 bool bench_tables(const char *suite);  /* monochord_bench_tables.c: tables, random */

@@ -165,7 +165,7 @@ TARGET static void in(const struct mc_depth_plane *p)
         float *to = p->to + r * p->to_row;
         const float *from = p->from + r * p->from_row;
         zeros(to, p->lo);
-        if ((p->step == 1 || p->step == 2) && r * p->from_row + whole <= p->room) {
+        if ((p->step == 1 || p->step == 2) && r * p->from_row + whole <= p->limit) {
             row_in(to + p->lo, from, n, p->step);
         } else {
             for (int64_t i = 0; i < n; i++) {
@@ -183,7 +183,7 @@ TARGET static void out(const struct mc_depth_plane *p)
     for (int64_t r = 0; r < p->rows; r++) {
         float *to = p->to + r * p->to_row;
         const float *from = p->from + r * p->from_row;
-        if (p->step == 1 && r * p->to_row + whole <= p->room) {
+        if (p->step == 1 && r * p->to_row + whole <= p->limit) {
             for (int64_t i = 0; i < n; i += L) {
                 store(to + i, load(from + p->lo + i));
             }
@@ -247,7 +247,7 @@ FUSED V load_some(const float *p, int64_t n)
 FUSED void block_in(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some)
 {
     V v[L];
-    const bool whole = c + L <= t->channels && (c + L - 1) * t->channel + i + L <= t->room;
+    const bool whole = c + L <= t->channels && (c + L - 1) * t->channel + i + L <= t->limit;
     UNROLL(16)
     for (int k = 0; k < L; k++) {
         const float *from = t->from + (c + k) * t->channel + i;

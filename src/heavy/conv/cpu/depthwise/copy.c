@@ -42,9 +42,9 @@ static void channels_in(const struct depth *d, const struct depth_side *s, const
         const float *at = from + ((lo + first) * s->step[2] + p + s->origin[2]) * mem;
         zero(to, lo * w);
         zero(to + hi * w, (s->len[2] - hi) * w);
-        const bool joined = step == w && box->channels == w;
-        d->kernel->rows(to + lo * w, w, at, step, joined ? MC_MIN(hi - lo, (int64_t)1) : hi - lo,
-                        joined ? (hi - lo) * w : box->channels);
+        const bool contiguous = step == w && box->channels == w;
+        d->kernel->rows(to + lo * w, w, at, step, contiguous ? MC_MIN(hi - lo, (int64_t)1) : hi - lo,
+                        contiguous ? (hi - lo) * w : box->channels);
     }
 }
 
@@ -54,7 +54,7 @@ static void planes_in(const struct depth *d, const struct depth_side *s, const s
                       int64_t phase,
                       int64_t i0, float *to, const struct depth_operand *x)
 {
-    const int64_t first[2] = { first_of(d, box, 1), first_of(d, box, 2) }, slack = s->len[2] - s->filled;
+    const int64_t first[2] = { first_of(d, box, 1), first_of(d, box, 2) }, spare = s->len[2] - s->filled;
     int64_t lo, hi;
     mc_depth_valid(s, 1, phase, first[0], box->count[1], &lo, &hi);
     hi = i0 >= 0 && i0 < s->size[0] ? hi : lo;
@@ -68,17 +68,17 @@ static void planes_in(const struct depth *d, const struct depth_side *s, const s
                                     .step = s->step[2] * x->mem[2] };
         if (p == 0) {
             q.before = lo * s->pitch;
-            q.after = (s->len[1] - hi) * s->pitch - slack;
+            q.after = (s->len[1] - hi) * s->pitch - spare;
         }
         mc_depth_valid(s, 2, p, first[1], box->count[2], &q.lo, &q.hi);
         const int64_t i2 = (q.lo + first[1]) * s->step[2] + p + s->origin[2];
         q.from = hi > lo ? x->at + i0 * x->mem[0] + i1 * x->mem[1] + i2 * x->mem[2] : x->at;
-        q.room = x->end - q.from;
+        q.limit = x->end - q.from;
         for (int64_t c = 0; c < box->channels; c++) {
             d->kernel->in(&q);
             q.to += s->floats;
             q.from += x->channel;
-            q.room -= x->channel;
+            q.limit -= x->channel;
         }
     }
 }
@@ -168,7 +168,7 @@ static void dense_out(const struct depth_call *x, const struct depth_side *s, co
     mc_depth_valid(s, 1, 0, first_of(d, box, 1), box->count[1], &lo, &hi);
     mc_depth_valid(s, 2, 0, first_of(d, box, 2), box->count[2], &q.lo, &q.hi);
     q.rows = hi - lo;
-    q.room = mem[1] == s->size[2] ? q.rows * mem[1] : 0;
+    q.limit = mem[1] == s->size[2] ? q.rows * mem[1] : 0;
     const int64_t at = y->at + (lo + first_of(d, box, 1) + s->origin[1]) * mem[1] +
                        (q.lo + first_of(d, box, 2) + s->origin[2]) * mem[2];
     for (int64_t v0 = 0; v0 < box->count[0]; v0++) {

@@ -118,8 +118,9 @@ static void measure_side(struct depth_side *s, const struct depth *d)
 {
     const int64_t width = d->width;
     s->filled = s->len[2];
-    const bool apart = conv_volume(s->phases) > 1 || s->len[0] > 1; /* rows are not written in their order */
-    s->len[2] += d->form != DEPTH_CHANNELS && apart ? d->kernel->lanes : 0;
+    const bool unordered = conv_volume(s->phases) > 1 ||
+                           s->len[0] > 1; /* rows are not written in their order */
+    s->len[2] += d->form != DEPTH_CHANNELS && unordered ? d->kernel->lanes : 0;
     s->pitch = s->phases[2] * s->len[2] * width;
     s->floats = s->phases[0] * s->len[0] * s->phases[1] * s->len[1] * s->pitch;
 }
@@ -417,10 +418,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (d->turned) {
         place_positions(d);
     }
-    const size_t cap = p_->options.workspace, room = cap > d->parts_bytes ? cap - d->parts_bytes : 0;
+    const size_t cap = p_->options.workspace, limit = cap > d->parts_bytes ? cap - d->parts_bytes : 0;
     d->base.run = mc_depth_run;
     d->base.destroy = destroy;
-    d->slots = (int)MC_MAX(MC_MIN((size_t)mc_team_size(), room / d->slot_bytes), (size_t)1);
+    d->slots = (int)MC_MAX(MC_MIN((size_t)mc_team_size(), limit / d->slot_bytes), (size_t)1);
     d->base.workspace = (size_t)d->slots * d->slot_bytes + d->parts_bytes;
     return &d->base;
 }

@@ -39,20 +39,20 @@ struct mc_depth_dots {
 };
 /* Rows of a plane and of its copy, where they are `step` apart and one after another, at [lo, hi) of a
  * row of len floats. in: zeros around them, `before` floats in front of the first row, `after` behind the
- * last. Vectors may go up to room floats beyond the plane's first, and a vector beyond a row of the copy. */
+ * last. Vectors may go up to limit floats beyond the plane's first, and a vector beyond a row of the copy. */
 struct mc_depth_plane {
     float *to;
     const float *from, *other;
-    int64_t to_row, from_row, rows, lo, hi, len, step, before, after, room;
+    int64_t to_row, from_row, rows, lo, hi, len, step, before, after, limit;
 };
 /* n positions of `channels` planes that are `channel` floats apart, and the same by positions, `width`
- * floats each: position i is the place[i]-th there (NULL: the i-th). in reads whole vectors within room
+ * floats each: position i is the place[i]-th there (NULL: the i-th). in reads whole vectors within limit
  * floats. */
 struct mc_depth_turn {
     float *to;
     const float *from;
     const int *place;
-    int64_t channel, channels, n, width, room;
+    int64_t channel, channels, n, width, limit;
 };
 struct mc_depth_kernel {
     int lanes;

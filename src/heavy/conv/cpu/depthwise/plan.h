@@ -27,7 +27,7 @@ enum depth_form {
  * channels. Index v of phase p is the operand's element v * step + p + origin, if that is in [0, size). */
 struct depth_side {
     int64_t step[3], origin[3], phases[3], len[3], size[3];
-    int64_t filled;        /* of len[2]: beyond it is room for the last vector of a phase */
+    int64_t filled;        /* of len[2]: beyond it is space for the last vector of a phase */
     int64_t pitch, floats; /* of a row; of the copy for one channel or block of channels */
 };
 /* A group of taps that reads the operand itself: steps along each axis from the first element that the

@@ -187,12 +187,12 @@ static int64_t existing(const struct depth_near *from, int64_t n, const struct d
 {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {
-        bool there = true;
+        bool exists = true;
         for (int axis = 0; axis < (columns ? 3 : 2); axis++) {
             const int64_t e = at[axis] + from[i].far[axis];
-            there = there && e >= 0 && e < s->size[axis];
+            exists = exists && e >= 0 && e < s->size[axis];
         }
-        if (there) {
+        if (exists) {
             to[count++] = (struct mc_depth_group){ from[i].at, from[i].w, from[i].taps };
         }
     }

@@ -213,7 +213,7 @@ abi: all ## add new exported symbols to abi/monochord.txt; read the diff
 	@mv $(BUILD)/abi.txt abi/monochord.txt
 	@git diff --stat -- abi
 
-runtime: all ## is libmonochord-run below 1.3 MB, and does it serve a program that is linked with it alone?
+runtime: all ## is libmonochord-run below 1 MB, and does it serve a program that is linked with it alone?
 	@scripts/setup.sh nm
 	@scripts/runtime.sh $(BUILD)
 

@@ -38,11 +38,11 @@ foreach(planning
 endforeach()
 set(small ${run})
 list(REMOVE_ITEM small ${fast})
-# Files of many kernels, whose loops have their heads once: a tenth less code, and the same steps.
-set(many ${fast})
-list(FILTER many INCLUDE REGEX "/(pool/cpu/kernel|(direct|depthwise)/avx|window_grad_avx)")
-list(REMOVE_ITEM fast ${many})
-foreach(part fast many small)
+# What divides work among threads before kernels run, and copies that memory bounds, are compiled for size too.
+set(drivers ${fast})
+list(FILTER drivers INCLUDE REGEX "/(run|window_grad_run|copy|scatter|gather|row_spectra|norm/print)[.]c|/(pool|norm)/cpu/(rows|global|lanes|lines|stride_one|packed|ties)[.]c")
+list(REMOVE_ITEM fast ${drivers})
+foreach(part fast drivers small)
     add_library(run_${part} OBJECT ${${part}})
     target_link_libraries(run_${part} PRIVATE house Threads::Threads)
     target_include_directories(run_${part} PRIVATE src ${CMAKE_CURRENT_BINARY_DIR}/gen)
@@ -52,7 +52,9 @@ endforeach()
 include(CheckCCompilerFlag)
 check_c_compiler_flag(-Oz smallest)
 check_c_compiler_flag(-fno-tree-ch heads)
-target_compile_options(run_many PRIVATE $<$<BOOL:${heads}>:-fno-tree-ch>)
+# Loops have their heads once: a twentieth less code, and the same steps.
+target_compile_options(run_fast PRIVATE $<$<BOOL:${heads}>:-fno-tree-ch>)
+target_compile_options(run_drivers PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
 target_compile_options(run_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:$<IF:$<BOOL:${smallest}>,-Oz,-Os>>)
 # Rows of ops name several columns of one union, and some rows are left out (src/graph/graph.h).  The options
 # must follow those of `house`.
@@ -60,12 +62,16 @@ add_library(run_rows INTERFACE)
 target_compile_options(run_rows INTERFACE -Wno-unused-function
     -Wno-$<IF:$<C_COMPILER_ID:GNU>,override-init,initializer-overrides>)
 target_link_libraries(run_small PRIVATE run_rows)
-set(run_objects $<TARGET_OBJECTS:run_fast> $<TARGET_OBJECTS:run_many> $<TARGET_OBJECTS:run_small>)
+set(run_objects $<TARGET_OBJECTS:run_fast> $<TARGET_OBJECTS:run_drivers> $<TARGET_OBJECTS:run_small>)
 
 add_library(monochord_run SHARED ${run_objects})
 set_target_properties(monochord_run PROPERTIES VERSION ${version} SOVERSION 0)
 exports(monochord_run abi/monochord_run.txt)
-target_link_options(monochord_run PRIVATE -Wl,--gc-sections -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,noseparate-code)
+# Relocations take a tenth of their bytes where the linker and the loader can (glibc 2.36, musl 1.2.4).
+include(CheckLinkerFlag)
+check_linker_flag(C -Wl,-z,pack-relative-relocs packed_relocations)
+target_link_options(monochord_run PRIVATE $<$<BOOL:${packed_relocations}>:-Wl,-z,pack-relative-relocs>
+    -Wl,--gc-sections -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,noseparate-code)
 add_library(monochord_run_static STATIC ${run_objects})
 foreach(lib monochord_run monochord_run_static)
     target_link_libraries(${lib} PRIVATE ${system})

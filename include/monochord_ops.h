@@ -800,7 +800,8 @@ MC_API mc_node *mc_dnn_gradweight3d(mc_node *img, mc_node *topgrad, mc_node *ker
 /* filter_acts(images, filters, pad=0:int, partial_sum=None:int, stride=1:int, strict=False:bool):
  * cuda-convnet's FilterActs: correlation of images (channels, rows, columns, batch) with filters
  * (channels, rows, columns, filters), ceil((i + 2*pad - k)/stride) + 1 positions along an axis; strict:
- * shapes beyond the limits of cuda-convnet's kernels are errors */
+ * shapes beyond the limits of cuda-convnet's kernels are errors, those of weight_acts where the gradient
+ * of the filters is derived */
 MC_API mc_node *mc_filter_acts(mc_node *images, mc_node *filters, const char *how, ...) MC_FORMAT(3, 4);
 /* image_acts(hid_acts, filters, output_shape=None, pad=0:int, partial_sum=None:int, stride=1:int,
  * strict=False:bool): cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images,

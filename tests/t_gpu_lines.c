@@ -76,8 +76,8 @@ TEST(gpu_sorts)
     };
     static const char *const formulas[] = { "sort(x)", "argsort(x)", "sort(x[::-1, ::2], axis=0)",
                                             "argsort(x.T, axis=0)" };
-    /* bytes in which all elements of a line are equal: the upper ones, all, all but one in the middle, those of
-     * one line */
+    /* bytes in which all elements of a line are equal: the upper ones, all, all but one in the middle; those
+     * of one line */
     static const char *const alike[] = { "sort(x % 5)",
                                          "argsort(x % 200)",
                                          "argsort(x % 1)",

@@ -143,8 +143,9 @@ TARGET static int ctc_may_skip(const struct ctc_sequence *e, int64_t s)
     return s >= 2 && s < e->states && e->c[s] != 0 && e->c[s] != e->c[s - 2];
 }
 
-/* A step: l[out + s] is y of state s times the sum over the states from which it is reached, in step `in`: those
- * before it, or with the way -1 those behind; in: -1: it is the first one.  Adds the sums to a, from `sums` on. */
+/* A step: l[out + s] is y of state s times the sum over the states from which it is reached, in step `in`:
+ * those before it, or with the way -1 those behind; in: -1: it is the first one.  Adds the sums to a, from
+ * `sums` on. */
 TARGET static void ctc_advance(const struct ctc_sequence *e, int64_t t, int64_t way, double *l, double *dl,
                                int64_t in, int64_t out, int64_t sums)
 {
@@ -249,8 +250,8 @@ TARGET static void ctc_results(const struct ctc_sequence *e, int64_t steps)
     }
 }
 
-/* Computes the cost, or y.  requires: ctc_place.  Returns 1 + the position of a label that is none, -1 if there are not so many
- * steps, or 0. */
+/* Computes the cost, or y.  requires: ctc_place.  Returns 1 + the position of a label that is none, -1 if
+ * there are not so many steps, or 0. */
 TARGET static int64_t ctc_example(struct ctc_sequence *e, double *cost)
 {
     if (e->steps < 0 || e->steps > e->rows) {

@@ -72,7 +72,8 @@ static void release(struct mc_exec *e)
     mc_free(x);
 }
 
-static const struct mc_exec_ops ops = { .run = run, .free = release };
+/* cuFFT loads kernels in a plan's first calls, which fail while they are captured. */
+static const struct mc_exec_ops ops = { .run = run, .free = release, .eager = true };
 
 /* ---- a shape ---- */
 

@@ -140,7 +140,8 @@ __device__ __forceinline__ void windows(const args &p, const position &a, int ro
 #if EQUALS
 /* Windows that share no cell, those of the thread's cells alone: all cells equal to the largest receive the
  * gradient. */
-template <int X, int Y> __device__ __forceinline__ void to_equals(const args &p, const position &a, A (&sum)[S1][CELLS])
+template <int X, int Y>
+__device__ __forceinline__ void to_equals(const args &p, const position &a, A (&sum)[S1][CELLS])
 {
     const A none = -(A)__uint_as_float(0x7f800000u);
     A g[COLS], most[COLS], v[W1][CELLS];
@@ -153,8 +154,8 @@ template <int X, int Y> __device__ __forceinline__ void to_equals(const args &p,
 #pragma unroll
     for (int b = 0; b < W1; b++) {
         const int row = a.row * S1 + b;
-        get_line<CELLS, 0, X>(v[b], (const T *)p.key + a.s.at[2] + within(row, (int)p.in[1]) * (int)p.slot[2][1],
-                              a.group * CELLS, (int)p.in[2], row < (int)p.in[1], none);
+        const T *const from = (const T *)p.key + a.s.at[2] + within(row, (int)p.in[1]) * (int)p.slot[2][1];
+        get_line<CELLS, 0, X>(v[b], from, a.group * CELLS, (int)p.in[2], row < (int)p.in[1], none);
 #pragma unroll
         for (int j = 0; j < CELLS; j++) {
             if (j % S2 < W2) {
@@ -172,7 +173,8 @@ template <int X, int Y> __device__ __forceinline__ void to_equals(const args &p,
 }
 
 #else
-template <int Y> __device__ __forceinline__ void to_marks(const args &p, const position &a, A (&sum)[S1][CELLS])
+template <int Y>
+__device__ __forceinline__ void to_marks(const args &p, const position &a, A (&sum)[S1][CELLS])
 {
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {

@@ -54,7 +54,7 @@ static const char *const formulas[] = {
     "alloc(s, [3, 4]) * m", "alloc(u, [3, 4]) * m", "fill(m, s) * m", "softmax(m)", "softmax(t, axis=1)", "logsoftmax(m)", "crossentropy_softmax_1hot(m, k)",
     "ctc_loss(t, [[1, -1], [2, 3], [3, -1]], [2, 2, 1])", "ctc_costs_grad(t, [[1, -1], [2, 3]], [3, 1])", "ctc_costs_hessian(alloc(cast(0.3, t.dtype), [2, 3, 4]), [[1, -1], [2, 3]], [3, 3], t)",
     "layer_norm(m, u, v)", "sort(u)", "sort(m, axis=0)", "u[argsort(u)]", "permute_row_elements(m, argsort(n)) * n",
-    "grad_clip(m, -100, 100) ** 2", "grad_scale(m, 1) ** 2", "assert_(m, b | ~b) ** 2", "clip(m, 0.4, 0.6)", "triu(m)", "tril(n)",
+    "grad_clip(m, -100, 100) ** 2", "grad_scale(m, 1) ** 2", "assert_(m, b | ~b) ** 2", "grad_assert(m, b | ~b) ** 2", "clip(m, 0.4, 0.6)", "triu(m)", "tril(n)",
     "pool(m, [2, 2])", "pool(m, [2, 2], mode='sum')", "pool(m, [2, 2], ties='all')", "pool_pick(m, n, [2, 2], [1, 1])", "pool_grad(m, m[1:, 1:], [2, 2], [1, 1])",
     "bincount([0, 2, 1, 2], weights=u)", "lrn(m, n=3, alpha=0.3)", "lrn_grad(m, n, n=3, alpha=0.3)", "channel_sum(m, 2)",
     "conv(t, t[:, :, :2])", "conv_inputs(t, swapaxes(t, 0, 1))", "conv_weights(t, t[:, :, 1:])",

@@ -6,8 +6,6 @@
 
 MC_ARGS_TYPE(T);
 
-enum { MC_CUDA_ERR_CTC = (1 << 30) + 1 }; /* larger than the numbers of values in kernels */
-
 struct mc_ctc_args {
     const char *x, *v, *labels, *lengths; /* v: the direction of CTC_CHANGE, else x */
     char *y;                    /* costs, or (examples, rows, classes) */

@@ -91,8 +91,8 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st);
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* the launch that mc_grid_plan made; NULL: it made none */
 const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
-/* Word 0 of error words: MC_CUDA_ERR_MATRIX (factor_args.h), MC_CUDA_ERR_CTC (ctc_args.h), or an index: -1 -
- * axis of a region, else 1 + the number of a value of the kernel. */
+/* Word 0 of error words: one of MC_CUDA_ERR_ (device/cuda/args.h), or an index: -1 - axis of a region, else
+ * 1 + the number of a value of the kernel. */
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
 /* can copy_step.c run it? checks: set if that checks indices */
 bool mc_copy_step_can(const struct mc_step *st, bool *checks);

@@ -4,7 +4,6 @@
 
 #include "device/cuda/args.h"
 
-enum { MC_CUDA_ERR_MATRIX = 1 << 30 }; /* larger than the numbers of values in kernels */
 struct mc_factor_args {
     const char *in[2];          /* NULL: there is none */
     char *out[3];

@@ -14,7 +14,7 @@ __device__ static void fail(const args &a, i64 bad, double pivot)
         a.err[2] = bad;
         a.err[3] = a.number;
         a.err[4] = __double_as_longlong(pivot);
-        a.err[0] = 2;
+        a.err[0] = MC_CUDA_ERR_MATRIX;
     }
 }
 

@@ -171,12 +171,13 @@ SHARD = os.environ.get("BENCH_SHARD", "")  # "SEED:COUNT", as `monochord bench z
 ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
 
 
-def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=SECONDS, dtype="float32", calls=3):
-    """which: a pass, or several that are the same to a peer."""
+def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=SECONDS, dtype="float32", calls=3, home=False):
+    """which: a pass, or several that are the same to a peer; home: results are asked for in the host's memory."""
     passes = [one for one in ([which] if isinstance(which, str) else which) if ONLY in f"{case} {one}"]
     if not passes:
         return
-    check_device(once())
+    if not home:
+        check_device(once())
     ms, least, most = (1e3 * t for t in measure(once, seconds, least=calls, fewest=5 if calls > 1 else 1))
     for one in passes:
         print(json.dumps({"suite": suite, "case": case, "pass": one, "device": DEVICE, "dtype": dtype, "algo": algo,

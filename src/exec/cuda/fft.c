@@ -72,8 +72,7 @@ static void release(struct mc_exec *e)
     mc_free(x);
 }
 
-/* cuFFT loads kernels in a plan's first calls, which fail while they are captured. */
-static const struct mc_exec_ops ops = { .run = run, .free = release, .eager = true };
+static const struct mc_exec_ops ops = { .run = run, .free = release };
 
 /* ---- a shape ---- */
 
@@ -153,6 +152,7 @@ mc_status mc_cuda_fft_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     x->bytes = (size_t)mc_dims_count(in->type.rank, in->type.dims) * mc_dtypes[x->dtype].size;
     bytes = (x->bytes + 255) / 256 * 256 * (x->back && !mc_slot_contiguous(in) ? 2 : 1);
     x->work_at = (int64_t)bytes;
+    work = MC_MAX(work, 256); /* an empty area where the result begins would be its own: cuFFT refuses it */
     p->step[step].workspace = MC_MAX(p->step[step].workspace, bytes + work);
     *made = &x->exec;
     return MC_OK;

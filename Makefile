@@ -176,7 +176,7 @@ asan: ## the everyday tests under the address and undefined-behaviour sanitizers
 
 clang: all ## all sources by clang's front end, which gives all its warnings; nothing is linked
 	@CC=clang scripts/setup.sh clang cmake
-	@cmake -S . -B $(BUILD)-clang -G "Unix Makefiles" $(FLAGS) -DCMAKE_C_COMPILER=clang -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+	@cmake -S . -B $(BUILD)-clang -G "Unix Makefiles" $(subst =$(CC),=clang,$(FLAGS)) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 	@sed -n 's/^ *"command": "\(.*\)",$$/\1/p' $(BUILD)-clang/compile_commands.json | \
 	 sed 's| -o [^ ]* -c | -fsyntax-only |; s|$(CURDIR)/$(BUILD)-clang/gen|$(CURDIR)/$(BUILD)/gen|g; s|\\"|"|g; s|\\\\|\\|g' | sort -u | \
 	 xargs -d '\n' -P $(JOBS) -I{} sh -c '{} || exit 255'

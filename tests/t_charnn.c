@@ -103,6 +103,36 @@ static double entropy(const char *text)
     return sum;
 }
 
+/* The cost of an example of the test set, after so many epochs. */
+static float cost_after(mc_net *net, mc_data *d, mc_data *held, int epochs)
+{
+    mc_function *learn = mc_net_trainer(net), *test = mc_net_tester(net);
+    mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 20, .shuffle = 1, .seed = 1 }),
+               *tb = mc_batches_new(held, &(mc_batch_spec){ .size = mc_data_count(held) });
+    const mc_array *x, *t;
+    mc_array *y = NULL;
+    float cost = NAN, wrong = NAN;
+    const bool good = CHECK(learn && test && b && tb, "%s", mc_last_error());
+    for (int e = 0; good && e < epochs; e++) {
+        mc_batches_start(b, e, 0);
+        while (mc_batches_next(b, &x, &t) == 1) {
+            CHECK(mc_call(learn, MC_IN(x, t), MC_OUT(&cost, &wrong)) == MC_OK, "%s", mc_last_error());
+        }
+    }
+    if (good) {
+        mc_batches_start(tb, 0, 0);
+        CHECK(mc_batches_next(tb, &x, &t) == 1 &&
+                  mc_call(test, MC_IN(x, t), MC_OUT(&cost, &wrong, &y)) == MC_OK,
+              "%s", mc_last_error());
+    }
+    mc_array_unref(&y);
+    mc_batches_free(b);
+    mc_batches_free(tb);
+    mc_function_free(learn);
+    mc_function_free(test);
+    return cost;
+}
+
 TEST(a_model_learns_a_text)
 {
     static const char *const kinds[] = { "lstm 24 peepholes=false forgetgate=gate(b=1)", "gru 24",
@@ -120,30 +150,9 @@ TEST(a_model_learns_a_text)
         mc_net_add(net, "%s only_return_final=true grad_clipping=5", kinds[k]);
         mc_net_add(net, "dense %d softmax", mc_data_classes(d));
         mc_net_add(net, "rule adam rate=0.02");
-        mc_function *learn = mc_net_trainer(net), *test = mc_net_tester(net);
-        mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 20, .shuffle = 1, .seed = 1 }),
-                   *tb = mc_batches_new(held, &(mc_batch_spec){ .size = mc_data_count(held) });
-        const mc_array *x, *t;
-        mc_array *y = NULL;
-        float cost = NAN, wrong = NAN;
-        REQUIRE(learn && test && b && tb, "%s", mc_last_error());
-        for (int e = 0; e < 4; e++) {
-            mc_batches_start(b, e, 0);
-            while (mc_batches_next(b, &x, &t) == 1) {
-                CHECK(mc_call(learn, MC_IN(x, t), MC_OUT(&cost, &wrong)) == MC_OK, "%s", mc_last_error());
-            }
-        }
-        mc_batches_start(tb, 0, 0);
-        CHECK(mc_batches_next(tb, &x, &t) == 1 &&
-                  mc_call(test, MC_IN(x, t), MC_OUT(&cost, &wrong, &y)) == MC_OK,
-              "%s", mc_last_error());
+        const float cost = cost_after(net, d, held, 4);
         CHECK(cost < 0.25 * unigram, "%s: %g a character; frequencies alone reach %g", kinds[k], cost,
               unigram);
-        mc_array_unref(&y);
-        mc_batches_free(b);
-        mc_batches_free(tb);
-        mc_function_free(learn);
-        mc_function_free(test);
         mc_net_free(net);
         mc_graph_free(g);
         mc_data_free(d);
@@ -155,8 +164,9 @@ TEST(a_model_learns_a_text)
 /* Words in no order: within a word its letters say what follows. */
 static void put_words(char *text, size_t most)
 {
-    static const char *const words[] = { "monochord ", "string ",  "bridge ", "octave ",  "fifth ", "comma ",
-                                         "tetrachord ", "pluck ", "wood ",   "resonate ", "theano ", "node " };
+    static const char *const words[] = { "monochord ", "string ",   "bridge ",     "octave ",
+                                         "fifth ",     "comma ",    "tetrachord ", "pluck ",
+                                         "wood ",      "resonate ", "theano ",     "node " };
     uint64_t state = 7;
     for (size_t n = 0; n + 12 < most; n += strlen(text + n)) {
         state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -182,27 +192,7 @@ static double bits_of(const char *where, bool each)
     mc_net_add(net, "dense %d softmax W=dense1_W b=dense1_b", classes);
     CHECK(mc_net_read(net, "rule", each ? "rule adam rate=0.01\n" EACH : "rule adam rate=0.01\n") == MC_OK,
           "%s", mc_error(g));
-    mc_function *learn = mc_net_trainer(net), *test = mc_net_tester(net);
-    mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 20, .shuffle = 1, .seed = 1 }),
-               *tb = mc_batches_new(held, &(mc_batch_spec){ .size = mc_data_count(held) });
-    const mc_array *x, *t;
-    mc_array *y = NULL;
-    float cost = NAN, wrong = NAN;
-    CHECK(learn && test && b && tb, "%s", mc_last_error());
-    for (int e = 0; learn && test && e < 4; e++) {
-        mc_batches_start(b, e, 0);
-        while (mc_batches_next(b, &x, &t) == 1) {
-            CHECK(mc_call(learn, MC_IN(x, t), MC_OUT(&cost, &wrong)) == MC_OK, "%s", mc_last_error());
-        }
-    }
-    mc_batches_start(tb, 0, 0);
-    CHECK(mc_batches_next(tb, &x, &t) == 1 && mc_call(test, MC_IN(x, t), MC_OUT(&cost, &wrong, &y)) == MC_OK,
-          "%s", mc_last_error());
-    mc_array_unref(&y);
-    mc_batches_free(b);
-    mc_batches_free(tb);
-    mc_function_free(learn);
-    mc_function_free(test);
+    const float cost = cost_after(net, d, held, 4);
     mc_net_free(net);
     mc_graph_free(g);
     mc_data_free(d);
@@ -223,24 +213,38 @@ TEST(answers_at_every_position_teach_more)
 
 /* The program prints what the model writes, and its page has it too. */
 static const char begin[] =
-    "d=$(mktemp -d) && cd $d || exit 99; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 "
+    "d=$(mktemp -d) && cd $d || exit 99; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 "
+    "23 24 25 "
     "26 27 28 29 30; do echo the quick brown fox jumps over the lazy dog.; done > fox.txt; printf 'input "
     "8\\nembedding 32 12 W=normal(0.1)\\nlstm 24 peepholes=false only_return_final=true\\ndense 32 "
     "softmax\\nbatch 20\\nepochs 6\\nrule adam rate=0.02\\n' > c.txt; ",
                   end[] = " ; s=$?; cd /; rm -r $d; exit $s";
 
 static const struct row runs[] = {
-    { "@/monochord train c.txt --data text:fox.txt:length=8 --temperature 0.2 && grep -c 'What it writes\\|perplexity of' report.html", 0,
+    { "@/monochord train c.txt --data text:fox.txt:length=8 --temperature 0.2 && grep -c 'What it "
+      "writes\\|perplexity of' report.html",
+      0,
       { "29 classes", "fox jumps over the lazy dog.", "\n2\n" } },
-    { "@/monochord train c.txt --data text:fox.txt:length=8 --temperature 0 --report none | grep -c 'over the'; true", 0, { "0\n" } },
-    { "@/monochord train c.txt --data text:fox.txt:length=8 --quiet --report none && @/monochord predict c.npz --data text:fox.txt:length=8", 0,
+    { "@/monochord train c.txt --data text:fox.txt:length=8 --temperature 0 --report none | grep -c 'over "
+      "the'; true",
+      0,
+      { "0\n" } },
+    { "@/monochord train c.txt --data text:fox.txt:length=8 --quiet --report none && @/monochord predict "
+      "c.npz --data text:fox.txt:length=8",
+      0,
       { "examples: error " } },
-    { "@/monochord train c.txt --data text:fox.txt:length=8 --quiet --report none --epochs 1 && sed s/q/Q/ fox.txt > g.txt && @/monochord predict c.npz --data "
-      "text:g.txt:length=8", 1,
+    { "@/monochord train c.txt --data text:fox.txt:length=8 --quiet --report none --epochs 1 && sed s/q/Q/ "
+      "fox.txt > g.txt && @/monochord predict c.npz --data "
+      "text:g.txt:length=8",
+      1,
       { "but the model's is" } },
     { "@/monochord train c.txt --data text:fox.txt", 1, { "the examples are 40, but the model expects 8" } },
-    { "@/monochord train c.txt --data text:fox.txt --report fox.txt", 1, { "'fox.txt' is the data: it is not replaced" } },
-    { "@/monochord train c.txt --data text:fox.txt --temperature hot", 1, { "--temperature needs a number of at least 0, not 'hot'" } },
+    { "@/monochord train c.txt --data text:fox.txt --report fox.txt",
+      1,
+      { "'fox.txt' is the data: it is not replaced" } },
+    { "@/monochord train c.txt --data text:fox.txt --temperature hot",
+      1,
+      { "--temperature needs a number of at least 0, not 'hot'" } },
 };
 
 static char *in_own_folder(const char *command, int *status)
@@ -250,4 +254,7 @@ static char *in_own_folder(const char *command, int *status)
     return output_of(whole, status);
 }
 
-TEST(monochord_trains_a_model_of_characters) { run_rows(runs, COUNT(runs), in_own_folder); }
+TEST(monochord_trains_a_model_of_characters)
+{
+    run_rows(runs, COUNT(runs), in_own_folder);
+}

@@ -31,24 +31,10 @@ TEST(exported_ctc)
 /* Vectors of every kind, and as C++. */
 TEST(kinds_of_files_with_ctc)
 {
-    static const struct { const char *isa, *flags; } kinds[] = {
-        { NULL, "-O3" }, { NULL, "-DF_PLAIN" }, { "all", "" }, { NULL, "-fopenmp -DF_PARALLEL_WORK=0" },
-    };
     NEEDS_COMPILER();
-    mc_graph *g = mc_graph_new();
-    mc_function *f = compiled(g, SEQUENCES "c = sum(ctc_loss(a, y, zero_infinity=True))",
-                              "c, grad(c, x), grad(sum(sqr(grad(c, x))), x)", NULL, NULL);
-    for (size_t i = 0; f && i < NELEM(kinds); i++) {
-        if (exported(f, kinds[i].isa, false)) {
-            struct mc_code *code = code_around(mc_function_noutputs(f), kinds[i].flags);
-            same_calls(f, code, kinds[i].flags);
-            mc_code_unref(&code);
-            compiles("f.c");
-        }
-    }
-    mc_function_free(f);
-    mc_graph_free(g);
-    drop_folder();
+    same_in_every_kind(&(struct row){ .lines = SEQUENCES "c = sum(ctc_loss(a, y, zero_infinity=True))",
+                                      .outputs = "c, grad(c, x), grad(sum(sqr(grad(c, x))), x)",
+                                      .hosted = true });
 }
 
 /* Labels and lengths that are none end the exported function with an error. */

@@ -29,25 +29,11 @@ TEST(exported_factorizations)
 /* Vectors of every kind, and as C++. */
 TEST(kinds_of_files_with_factorizations)
 {
-    static const struct { const char *isa, *flags; } kinds[] = {
-        { NULL, "-O3" }, { NULL, "-DF_PLAIN" }, { "all", "" }, { NULL, "-fopenmp -DF_PARALLEL_WORK=0" },
-    };
     NEEDS_COMPILER();
-    mc_graph *g = mc_graph_new();
-    mc_function *f = compiled(
-        g, MATRICES, "cholesky(a), solve(s, d.T)[1], qr(x)[0], eigh(a)[1], svd(d)[2], eigvals(b), dot(x, W)",
-        NULL, NULL);
-    for (size_t i = 0; f && i < NELEM(kinds); i++) {
-        if (exported(f, kinds[i].isa, false)) {
-            struct mc_code *code = code_around(mc_function_noutputs(f), kinds[i].flags);
-            same_calls(f, code, kinds[i].flags);
-            mc_code_unref(&code);
-            compiles("f.c");
-        }
-    }
-    mc_function_free(f);
-    mc_graph_free(g);
-    drop_folder();
+    same_in_every_kind(&(struct row){
+        .lines = MATRICES,
+        .outputs = "cholesky(a), solve(s, d.T)[1], qr(x)[0], eigh(a)[1], svd(d)[2], eigvals(b), dot(x, W)",
+        .hosted = true });
 }
 
 /* A matrix that cannot be factorized ends the exported function with an error. */

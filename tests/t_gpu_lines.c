@@ -105,8 +105,8 @@ TEST(gpu_equal_maxima_share)
         "pool(x, [2, 2], ties='all')",
         "pool_grad(x, pool(x * 2, [2, 2], ties='all'), [2, 2], ties='all')",
         "pool_grad(x, pool(x * 2, [3, 2], [4, 3], ties='all'), [3, 2], [4, 3], ties='all')",
-        "pool_grad(x, pool(x * 2, [2, 3], ties='all', ignore_border=False), [2, 3], ties='all', "
-        "ignore_border=False)",
+        ("pool_grad(x, pool(x * 2, [2, 3], ties='all', ignore_border=False), [2, 3], ties='all', "
+         "ignore_border=False)"),
         "pool_grad(x, pool(x * 2, [1, 4], ties='all'), [1, 4], ties='all')",
         "pool_grad(x, pool(x * 2, [3, 3], [2, 2], ties='all'), [3, 3], [2, 2], ties='all')",
     };

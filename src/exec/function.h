@@ -74,7 +74,7 @@ struct mc_exec_ops {
                      char *scratch);
     void (*free)(struct mc_exec *e); /* frees the executor; NULL: it belongs to someone else */
     bool host;                  /* the reference runs the step, on the host */
-    bool eager;                 /* runs on the device, but cannot be captured: a library waits for it */
+    bool eager;                 /* on the device, but not in captures: a library waits for the device */
     /* run before all other steps and outside of captures: its source may lie elsewhere at each call */
     bool ahead;
 };

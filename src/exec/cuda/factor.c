@@ -10,7 +10,8 @@
 #include "op/matrix/matrix.h"
 
 enum { THREADS = 64, LEAST_BATCH = 64, MOST_ELEMENTS = 48 * 48, MOST_THREADS = 1 << 15 };
-enum { LEAST_ROWS = 256 };      /* there an H100 and the host take about equally long */
+/* By times of an H100 (bench/results/linalg-cuda.txt) and of another host (linalg.txt). */
+enum { LEAST_ROWS = 256 };
 enum { OPERANDS = FACTOR_MOST_IN + FACTOR_MOST_OUT };
 struct factor {
     struct mc_exec exec;

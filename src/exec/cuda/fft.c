@@ -33,8 +33,11 @@ static mc_status failed(const char *what, int code)
 
 static mc_status clean(const struct fft *x, struct mc_cuda *d, const void *from, void *to)
 {
-    const struct mc_fft_args a = { .from = from, .to = to, .count = x->batch * x->inner[0] * x->inner[1] * x->half,
-                                   .half = x->half, .last = x->n[x->rank - 1],
+    const struct mc_fft_args a = { .from = from,
+                                   .to = to,
+                                   .count = x->batch * x->inner[0] * x->inner[1] * x->half,
+                                   .half = x->half,
+                                   .last = x->n[x->rank - 1],
                                    .inner = { x->inner[0], x->inner[1] } };
     const struct mc_grid g = mc_cuda_grid_1d(a.count, 256);
     return mc_cuda_launch(d, x->spectrum, "spectrum", &g, &a, sizeof a);

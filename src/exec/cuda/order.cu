@@ -311,7 +311,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) pass_(cons
 #pragma unroll
     for (int j = 0; j < ITEMS; j++) {
         const i64 i = first + 32 * j;
-        item[j] = i >= a.l.count   ? last_bits()
+        item[j] = i >= a.l.count  ? last_bits()
                   : part & BEGINS ? bits_of(x[i * a.l.xstep])
                                   : from[i];
     }

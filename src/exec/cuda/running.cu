@@ -126,7 +126,7 @@ template <> struct word<8> { typedef uint2 type; };
 template <> struct word<4> { typedef unsigned type; };
 template <class E> using word_of = typename word<V * sizeof(E)>::type;
 
-/* x is read once, and a result longer than the cache must not drive it out: both are kept last. */
+/* Elements are read and written once, so they are marked to leave the cache before others. */
 template <bool words> __device__ __forceinline__ void read_row(const args &a, const T *x, i64 at, T *v)
 {
     if (words) { /* V is at most 16 / sizeof(T) */

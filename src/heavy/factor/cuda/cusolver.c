@@ -28,8 +28,9 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_factor_large_text = { "heavy/factor/cuda/large.cu", text };
 static const char *const kernel_name[NKERNEL] = {
-    [TRANSPOSE] = "transpose", [LOWER] = "lower", [UNIT] = "unit",     [FINITE] = "infinities", [REPLACE] = "replace",
-    [TELL] = "tell",           [ZEROS] = "zeros", [ORDERS] = "orders", [UPRIGHT] = "upright", [AGAIN] = "again",
+    [TRANSPOSE] = "transpose", [LOWER] = "lower",   [UNIT] = "unit",   [FINITE] = "infinities",
+    [REPLACE] = "replace",     [TELL] = "tell",     [ZEROS] = "zeros", [ORDERS] = "orders",
+    [UPRIGHT] = "upright",     [AGAIN] = "again",
 };
 
 struct mc_cusolver {
@@ -276,7 +277,12 @@ static mc_status launch(const struct run *r, int kernel, int64_t threads, const 
 static mc_status transpose(const struct run *r, const void *from, int64_t rows, int64_t cols, int64_t ldf,
                            void *to, int64_t ldt, bool upper)
 {
-    const struct mc_large_args a = { .from = from, .to = to, .rows = rows, .cols = cols, .ldf = ldf, .ldt = ldt,
+    const struct mc_large_args a = { .from = from,
+                                     .to = to,
+                                     .rows = rows,
+                                     .cols = cols,
+                                     .ldf = ldf,
+                                     .ldt = ldt,
                                      .triangle = upper ? 2 : 0 };
     return launch(r, TRANSPOSE, MC_MAX(rows * cols / 4, (int64_t)256), &a);
 }
@@ -398,7 +404,10 @@ static mc_status substitute(const struct run *r, int turned, int64_t k, void *b)
 static mc_status lu(const struct run *r)
 {
     const struct mc_cusolver *x = r->x;
-    const struct mc_large_args a = { .to = r->out[2], .order = (int64_t *)(void *)r->out[1], .rows = x->m, .cols = x->least,
+    const struct mc_large_args a = { .to = r->out[2],
+                                     .order = (int64_t *)(void *)r->out[1],
+                                     .rows = x->m,
+                                     .cols = x->least,
                                      .pivot = (const int64_t *)(const void *)r->part[PART_PIVOTS] };
     TRY(eliminate(r, x->n));
     TRY(transpose(r, r->part[PART_A], x->n, x->m, x->m, r->out[0], x->n, false));

@@ -118,8 +118,10 @@ test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU tha
 
 # Not t_settings, which is the first to read the environment's flags.  Written files know no device.
 no_toys = %/t_settings.c $(if $(BRIEF),%/t_portable.c $(wildcard tests/t_export*.c tests/t_bundle*.c))
+# modules(PATTERNS): tests without these files
+modules = $(addsuffix /,$(basename $(notdir $(filter-out $(1),$(wildcard tests/t_*.c)))))
 test-toy: all ## the everyday tests on a device of the tests alone (tests/t_toy.c); BRIEF=1: without those of written files
-	@TEST_TOY=1 $(call tests,$(BUILD)) --tier everyday $(addsuffix /,$(basename $(notdir $(filter-out $(no_toys),$(wildcard tests/t_*.c)))))
+	@TEST_TOY=1 $(call tests,$(BUILD)) --tier everyday $(call modules,$(no_toys))
 
 test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7" that one alone
 	$(venv)
@@ -154,6 +156,8 @@ test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in s
 	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-toy
+	@$(call tests,$(BUILD)) --tier full t_grid t_cuda_texts
+	@$(MAKE) asan
 	@$(MAKE) all CC=clang BUILD=$(BUILD)-clang
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
 	@$(MAKE) wheel TEST=1
@@ -169,10 +173,12 @@ bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the
 	$(if $(filter python all,$(SUITE)),$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module))
 	@bench/.venv/bin/python bench/compare.py --suite $(SUITE) --ours $(BUILD)/monochord
 
-asan: ## the everyday tests under the address and undefined-behaviour sanitizers
+# In these, other compilers do the work: C files that were written, and NVRTC.
+by_compilers = %/t_portable.c %/t_cuda_texts.c %/t_grid.c $(wildcard tests/t_export*.c)
+asan: ## the everyday tests under the address and undefined-behaviour sanitizers; BRIEF=1: without those in which compilers work
 	$(setup) sanitizers
 	$(call build,$(BUILD)-asan,-DMONOCHORD_SANITIZE=address$(,)undefined -DMONOCHORD_POISON=ON)
-	@UBSAN_OPTIONS=print_stacktrace=1 $(call tests,$(BUILD)-asan) $(WHAT)
+	@UBSAN_OPTIONS=print_stacktrace=1 $(call tests,$(BUILD)-asan) $(or $(WHAT),$(if $(BRIEF),--tier everyday $(call modules,$(by_compilers))))
 
 clang: all ## all sources by clang's front end, which gives all its warnings; nothing is linked
 	@CC=clang scripts/setup.sh clang cmake

@@ -8,9 +8,9 @@
 # abi/monochord_run.txt lists what the library exports.  All that these functions do not reach is discarded.
 set(run ${sources})
 foreach(without
-        nn/ export/ inspect/ grad/ rewrite/ lower/ render/ compile/ .*cuda/ heavy/portable/ .*/portable[a-z_]*[.]c
+        nn/ comm/ export/ inspect/ grad/ rewrite/ lower/ render/ compile/ .*cuda/ heavy/portable/ .*/portable[a-z_]*[.]c
         "graph/(lex|parse[a-z_]*|primary|statement|svg|picture|layout|replace)[.]c"
-        "op/(einsum|pad|families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image|linalg_names)[.]c"
+        "op/(collective|einsum|pad|families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image|linalg_names)[.]c"
         "exec/(kernels|remote|tolerance|cpu/(compile_kernels|custom|describe|factor|lines))[.]c"
         "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c"
         "heavy/(factor|lines)/" "heavy/(conv/cpu/onednn/|gemm/cpu/(onednn|blas|library[a-z_]*)[.]c)" "plan/(contest|trial|timer)[.]c")

@@ -778,6 +778,27 @@ typedef struct mc_custom { /* one op; fields that are left out are 0 or NULL */
  * release(arg) is called when graph and functions are gone; after an error arg is still the caller's. */
 MC_API mc_status mc_register(mc_graph *g, const mc_custom *op);
 
+/* ------------------------------------------------------------------------------ many ranks ---- */
+
+/* Ranks are processes, or threads of one process, that run the same program, each on its share of the data.
+ * In formulas: all_reduce(x, op='mean'), broadcast, all_gather, reduce_scatter, rank_of.  docs/ranks.md */
+
+typedef struct mc_comm mc_comm; /* a communicator: one rank's place among all; the maker's, to be freed by mc_comm_free */
+/* The ranks that mpirun started ("mpi"), or one rank alone ("local", NULL).  NULL on failure. */
+MC_API mc_comm *mc_comm_open(const char *engine);
+/* n ranks of this process, for a thread each; rank i is out[i].  A rank that is freed has left: others that
+ * wait for it get an error. */
+MC_API mc_status mc_comm_local(int n, mc_comm **out);
+MC_API void mc_comm_free(mc_comm *c);               /* functions that use it hold it, too */
+MC_API int mc_comm_rank(const mc_comm *c);          /* from 0 */
+MC_API int mc_comm_size(const mc_comm *c);          /* how many ranks there are */
+/* Names the ranks of c for formulas of g: all_reduce(x, group='data').  Without a name there, the first. */
+MC_API mc_status mc_graph_ranks(mc_graph *g, const char *name, mc_comm *c);
+/* n elements of all ranks become their "sum", "mean", "max" or "min"; every rank calls it. */
+MC_API mc_status mc_comm_reduce(mc_comm *c, const char *op, mc_dtype d, void *x, int64_t n);
+/* n elements become those of rank root; every rank calls it. */
+MC_API mc_status mc_comm_broadcast(mc_comm *c, int root, mc_dtype d, void *x, int64_t n);
+
 /* -------------------------------------------------------------------------------- looking ---- */
 
 /* What a graph and a function hold.  Nothing here changes them. */

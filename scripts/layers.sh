@@ -5,8 +5,9 @@ cd "$(dirname "$0")/.."
 allowed="
 base
 value            base
-graph            value base
-op               graph value base
+comm             value base
+graph            comm value base
+op               comm graph value base
 device           value base
 device/cpu       device value base
 device/cuda      device device/cpu value base

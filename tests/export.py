@@ -782,8 +782,8 @@ def main():
         cases = [f"model {m}/{i}" for m in models for i in (range(n) if m in DAY_MODELS and args.night else [0, 1 % n, 3 % n] if m == "lenet" else [0, 7 % n] if m in OWN_MODELS else [0])]
         cases += [f"model {m}/{i}" for m in ("lenet", "mlp") for i in shared[:1] if not args.night]
         cases += [f"training /{i}" for i in ([0, 1, 3] if args.night else [0]) + shared[:1]]
-        cases += [f"net {i}" for i in range(300 if args.night else 26)] + [f"program {i}" for i in range(600 if args.night else 26)]
-        cases += [f"loop {i}" for i in range(600 if args.night else 26)]
+        cases += [f"net {i}" for i in range(300 if args.night else 14)] + [f"program {i}" for i in range(600 if args.night else 14)]
+        cases += [f"loop {i}" for i in range(600 if args.night else 14)]
         cases += [c for c in FOUND if c not in cases]
     from programs import worker
     start, found, counts, done = time.time(), [], {}, 0

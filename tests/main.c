@@ -247,7 +247,7 @@ static const char usage[] =
     "monochord_tests [options] [NAME ...]   runs the tests whose module/name contains a NAME\n"
     "  --tier everyday|full   without or with the slow ones (a NAME finds those too where neither is said)\n"
     "  --seed N               of the tests' random numbers\n"
-    "  --times                what each test took\n"
+    "  --times                what each test took, and of processors\n"
     "  --timeout N            seconds that one test may take\n"
     "  --jobs N               so many tests at a time\n"
     "  --no-fork              all in this process, for a debugger\n"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@ struct counts *now;
 struct job {
     const struct test *test;    /* NULL: free */
     pid_t pid;
-    double start;
+    double start, cpu;          /* cpu: seconds of it and its children on processors; 0 without a fork */
     FILE *said;                 /* NULL: it says it itself */
     struct counts *counts;
 };
@@ -67,7 +68,7 @@ static void verdict(const struct job *j, const struct run_options *o, struct run
         printf("FAILED %s %s: it checks nothing\n", test_module(t), t->name);
     }
     if (o->times) {
-        printf("%8.3f s  %-16s %s, %ld checks\n", seconds() - j->start, test_module(t), t->name,
+        printf("%8.3f s, cpu %8.3f  %-16s %s, %ld checks\n", seconds() - j->start, j->cpu, test_module(t), t->name,
                (long)c->checks);
     }
     r->failed += c->failed > 0;
@@ -104,12 +105,19 @@ static void end(struct job *j, const char *how, const struct run_options *o, str
     j->said = NULL;
 }
 
+static double of_processors(const struct rusage *u)
+{
+    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) + (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1e-6;
+}
+
 static void wait_for_one(struct job *jobs, const struct run_options *o, struct run_counts *r)
 {
     int status = 0;
-    const pid_t pid = waitpid(-1, &status, 0);
+    struct rusage used = { 0 };
+    const pid_t pid = wait4(-1, &status, 0, &used);
     for (int i = 0; i < o->jobs; i++) {
         if (jobs[i].test && (jobs[i].pid == pid || pid < 0)) {
+            jobs[i].cpu = of_processors(&used);
             end(&jobs[i], pid < 0 ? "was lost" : ended(status, o->timeout), o, r);
             return;
         }
@@ -120,6 +128,7 @@ static void start(struct job *j, const struct test *t, const struct run_options 
 {
     j->test = t;
     j->start = seconds();
+    j->cpu = 0;
     memset(j->counts, 0, sizeof *j->counts);
     now = j->counts;
     if (o->no_fork) {

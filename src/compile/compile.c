@@ -125,9 +125,7 @@ static mc_status copy_graph(struct compiling *c)
     in = mc_alloc(widest * sizeof *in, "compile");
     c->g = mc_graph_new();
     mc_status s = all && list && map && in && c->g ? MC_OK : MC_EMEMORY;
-    if (s == MC_OK && c->user->custom.n) {
-        s = mc_custom_share(c->g, c->user);
-    }
+    s = s < 0 ? s : mc_custom_share(c->g, c->user);
     s = s < 0 ? s : mc_rewrite_share(c->g, c->user);
     for (size_t i = 0; i < c->in.n && s == MC_OK; i++) {
         map[c->in.at[i]->id] = copy_node(c, c->in.at[i], NULL);

@@ -8,6 +8,7 @@
 #ifndef MC_GRAPH_H
 #define MC_GRAPH_H
 
+#include "comm/comm.h"
 #include "value/value.h"
 
 /* ---- types: dtype, rank, and the sizes that are known ---- */
@@ -298,6 +299,7 @@ struct mc_graph {
     struct mc_dict names;          /* name -> node */
     VEC(struct mc_shared *) shareds;
     VEC(struct mc_op *) custom;
+    VEC(struct mc_rank_group) groups;   /* of ranks, by name: mc_graph_ranks */
     VEC(struct mc_default_update) defaults;
     VEC(const struct mc_body *) bodies; /* of its loops */
     /* adjoints that were derived before (src/grad), so that another gradient of the same cost is cheap */
@@ -320,6 +322,7 @@ static inline const struct mc_op *mc_op_named(const mc_graph *g, const char *nam
 }
 struct mc_source_location { const char *text; size_t at; };
 struct mc_default_update { struct mc_shared *shared; mc_node *value; };
+struct mc_rank_group { const char *name; mc_comm *comm; }; /* holds comm */
 
 /* graph.c, shared.c, node.c */
 extern const struct mc_op mc_op_error, mc_op_input, mc_op_constant, mc_op_shared, mc_op_item;
@@ -420,6 +423,7 @@ void mc_attr_text(struct mc_str *out, const struct mc_attr *a);
 /* prints `depth` levels, then "..."; negative: all */
 void mc_node_print(struct mc_str *out, const mc_node *n, int depth);
 /* custom.c: users' ops are counted, because functions may outlive the graph */
+/* what a user gave a graph: ops, groups of ranks */
 mc_status mc_custom_share(mc_graph *to, const mc_graph *from);
 extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
 /* Defined in src/op/initial.c: an mc_initial_draw whose numbers depend only on the seed, the variable's name

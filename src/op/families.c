@@ -105,6 +105,11 @@ const struct mc_op_family mc_op_families[] = {
     { "Effects", mc_ops_effect, .count = &mc_nops_effect, .rules =
       "The result is x, with its dtype and shape. What differs is the gradient, or something that happens "
       "when the function is called." },
+    { "Ranks", mc_ops_collective, .count = &mc_nops_collective, .rules =
+      "Each rank, a process or a thread, runs the same program on its share of the data. Sums are added in one fixed "
+      "order over the ranks, so that all have the same bits. `group` names a group that `mc_graph_ranks` made; without a "
+      "name it is the graph's first, and without any group a rank is alone. Gradients are those of the sum of the "
+      "costs of all ranks. [Many ranks](../ranks.md) has the details." },
     { "Loops", mc_ops_scan, .count = &mc_nops_scan },
     { "Branches", mc_ops_ifelse, .count = &mc_nops_ifelse, .rules =
       "`c` is a scalar of any dtype, which is true unless it is 0. Both sides have the same dtype and rank. Only "

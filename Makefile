@@ -71,6 +71,7 @@ ifeq ($(WHAT),)
 	@$(loops) --seeds 0:20 --export --quiet
 	@$(exports) --quiet
 	@$(bundles) --quiet
+	@$(python) tests/ranks.py $(BUILD)/monochord --kill 1
 	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
 	@scripts/fake_gpu.sh $(BUILD) -- env $(loops) --seeds 0:6 --quiet --device cuda
 	@scripts/fake_gpu.sh $(BUILD) -- env $(bundles) --seeds 0:1 --programs 0:6 --quiet
@@ -127,6 +128,11 @@ test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7"
 	$(venv)
 	@$(random) --seconds $${SECONDS:-15} $(ARGS)
 
+test-ranks: all ## ranks by MPI: the same bits for any number of them; KILL=3 runs in which a rank is killed
+	$(venv)
+	@scripts/setup.sh mpi
+	@$(python) tests/ranks.py $(BUILD)/monochord --kill $${KILL:-3}
+
 test-loops: all ## ARGS="--seeds 0:2000" of random loops against their steps, or "--seed 7" that one alone
 	$(venv)
 	@$(loops) $(ARGS)
@@ -156,6 +162,7 @@ test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in s
 	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-toy
+	@$(MAKE) test-ranks KILL=200
 	@$(call tests,$(BUILD)) --tier full t_grid t_cuda_texts
 	@$(MAKE) asan
 	@$(MAKE) all CC=clang BUILD=$(BUILD)-clang
@@ -274,5 +281,5 @@ wheel: ## wheels of the packages of Python in build/wheels; TEST=1: installs the
 	$(python_module)
 	@PY=$(PY) scripts/wheel.sh $(python_build) $(if $(TEST),--test)
 
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-python wheel test-night test-ladder test-gpu demo bench asan clang tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-ranks test-defects test-extremes test-export test-bundle test-python wheel test-night test-ladder test-gpu demo bench asan clang tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

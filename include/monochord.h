@@ -790,6 +790,8 @@ MC_API mc_comm *mc_comm_open(const char *engine);
  * wait for it get an error. */
 MC_API mc_status mc_comm_local(int n, mc_comm **out);
 MC_API void mc_comm_free(mc_comm *c);               /* functions that use it hold it, too */
+/* Ends the other ranks too, after an error that only this one had; under MPI it does not return. */
+MC_API void mc_comm_abort(mc_comm *c);
 MC_API int mc_comm_rank(const mc_comm *c);          /* from 0 */
 MC_API int mc_comm_size(const mc_comm *c);          /* how many ranks there are */
 /* Names the ranks of c for formulas of g: all_reduce(x, group='data').  Without a name there, the first. */

@@ -18,6 +18,7 @@ qemu-x86_64  has_qemu-x86_64        qemu-user
 qemu-aarch64 has_qemu-aarch64       qemu-user
 git          has_git                git
 python3      has_python3            python3
+mpi          mpi_there              openmpi-bin libopenmpi-dev
 venv         venv_works             python3 python3-venv
 python-dev   python_header_there      python3 python3-dev
 "
@@ -27,6 +28,7 @@ cc_works() { compiles "${CC:-cc}" c; }
 cxx_works() { compiles "${CXX:-c++}" c++; }
 sanitizers_work() { echo 'int main(void) { return 0; }' |
     "${CC:-cc}" -fsanitize=address,undefined -x c - -o /dev/null 2>/dev/null; }
+mpi_there() { command -v mpirun >/dev/null && command -v mpicc >/dev/null; }
 venv_works() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
 python_header_there() { python3 -c 'import os, sysconfig as s; open(os.path.join(s.get_path("include"), "Python.h"))' 2>/dev/null; }
 is_there() {

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "value/value.h"
 #include <math.h>
+#include <monochord_nn.h>
 #include <monochord_ops.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -341,6 +342,153 @@ TEST(a_rank_alone)
     CHECK(one && mc_comm_size(one) == 1 && mc_comm_rank(one) == 0 && mc_comm_reduce(one, "mean", MC_FLOAT64, &x, 1) == MC_OK && x == 3, "%s",
           mc_last_error());
     mc_comm_free(one);
+}
+
+/* ---- a net that learns ---- */
+
+static const char model[] = "input 1x6x6\nconv 4 3x3 rectify pad=1\nbatch_norm\npool 2x2\ndropout 0.3\ndense 5 tanh\ndense 3 "
+                            "softmax\nrule adam rate=0.01\npenalty l2 0.001\n";
+struct learning { int64_t parts, examples[3]; };
+
+/* The bits of all parameters and sums after three batches. */
+static void learn(struct job *j)
+{
+    const struct learning *l = j->arg;
+    uint32_t bits = 0;
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    j->status = mc_net_read(net, "ranks", model);
+    mc_learner *r = j->status == MC_OK ? mc_learner_new(net, j->comm, 8, l->parts) : NULL;
+    j->status = r ? MC_OK : mc_last_status();
+    for (int b = 0; b < 3 && j->status == MC_OK; b++) {
+        const int64_t n = l->examples[b];
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n, 1, 6, 6)), *t = mc_array_new(MC_INT32, MC_SHAPE(n));
+        for (int64_t i = 0; i < n * 36; i++) {
+            ((float *)mc_array_data(x))[i] = (float)((i * 7919 + b * 31) % 1000) / 1000 - 0.5f;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            ((int32_t *)mc_array_data(t))[i] = (int32_t)((i + b) % 3);
+        }
+        j->status = mc_learner_step(r, x, t);
+        mc_array_unref(&x), mc_array_unref(&t);
+    }
+    for (int i = 0; mc_net_param(net, NULL, i).name; i++) {
+        mc_array *w = mc_shared_get(mc_net_param(net, NULL, i).shared);
+        bits = w ? mc_crc32(bits, mc_array_data(w), (size_t)mc_array_size(w) * mc_dtype_size(mc_array_dtype(w))) : 0;
+        mc_array_unref(&w);
+    }
+    if (j->status == MC_OK) {
+        j->status = mc_net_sums(net, &j->number[1]);
+    }
+    j->number[0] = bits;
+    mc_learner_free(r);
+    mc_net_free(net);
+    mc_graph_free(g);
+}
+
+TEST(any_number_of_ranks_learns_the_same_bits)
+{
+    static const struct learning cases[] = { { 4, { 8, 8, 8 } }, { 4, { 8, 7, 3 } }, { 8, { 8, 1, 5 } } };
+    mc_flag_set("floatX", "float32");
+    CHECK(mc_flag_set("deterministic", "True") == MC_OK, "%s", mc_last_error());
+    for (size_t k = 0; k < NELEM(cases); k++) {
+        double first[3] = { 0 };
+        for (int ranks = 1; ranks <= 4; ranks *= 2) {
+            struct job job[MOST] = { 0 };
+            by_ranks(ranks, learn, &cases[k], job);
+            for (int r = 0; r < ranks; r++) {
+                CHECK(job[r].status == MC_OK, "rank %d of %d: %s", r, ranks, job[r].says);
+                memcpy(first, ranks == 1 ? job[0].number : first, sizeof first);
+                CHECK(memcmp(first, job[r].number, sizeof first) == 0, "case %zu, rank %d of %d: %.0f, cost %.17g; alone %.0f, cost %.17g", k, r, ranks,
+                      job[r].number[0], job[r].number[1], first[0], first[1]);
+            }
+        }
+        CHECK(first[1] > 0, "case %zu: the cost is %g", k, first[1]);
+    }
+}
+
+/* One part is what mc_net_learner makes of a batch, but for the rounding of the mean. */
+TEST(one_part_is_the_learner)
+{
+    static const char plain[] = "input 5\ndense 7 tanh\nbatch_norm\ndense 3 softmax\nrule momentum rate=0.1\n";
+    mc_array *w[2][8] = { { NULL } };
+    double sums[2][2] = { { 0 } };
+    int n = 0;
+    mc_flag_set("floatX", "float32");
+    for (int k = 0; k < 2; k++) {
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 1);
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(6, 5)), *t = mc_array_new(MC_INT32, MC_SHAPE(6));
+        for (int i = 0; i < 30; i++) {
+            ((float *)mc_array_data(x))[i] = (float)(i * 17 % 13) / 13 - 0.5f;
+            ((int32_t *)mc_array_data(t))[i / 5] = i / 5 % 3;
+        }
+        REQUIRE(mc_net_read(net, "one", plain) == MC_OK, "%s", mc_error(g));
+        mc_learner *r = k ? mc_learner_new(net, NULL, 6, 1) : NULL;
+        mc_function *f = k ? NULL : mc_net_learner(net);
+        for (int i = 0; i < 3; i++) {
+            CHECK((k ? mc_learner_step(r, x, t) : mc_call(f, MC_IN(x, t), MC_NONE)) == MC_OK, "%s", mc_last_error());
+        }
+        CHECK(mc_net_sums(net, sums[k]) == MC_OK, "%s", mc_last_error());
+        for (n = 0; n < 8 && mc_net_param(net, NULL, n).name; n++) {
+            w[k][n] = mc_shared_get(mc_net_param(net, NULL, n).shared);
+        }
+        mc_array_unref(&x), mc_array_unref(&t);
+        mc_function_free(f);
+        mc_learner_free(r);
+        mc_net_free(net);
+        mc_graph_free(g);
+    }
+    CHECK(n >= 6 && fabs(sums[0][0] - sums[1][0]) < 1e-5 * sums[0][0] && sums[0][1] == sums[1][1], "%d parameters, sums %g %g and %g %g", n, sums[0][0],
+          sums[0][1], sums[1][0], sums[1][1]);
+    for (int i = 0; i < n; i++) {
+        double most = 0;
+        for (int64_t e = 0; e < mc_array_size(w[0][i]) && mc_array_dtype(w[0][i]) == MC_FLOAT32; e++) {
+            most = fmax(most, fabs(((const float *)mc_array_data(w[0][i]))[e] - (double)((const float *)mc_array_data(w[1][i]))[e]));
+        }
+        CHECK(most < 2e-6, "parameter %d differs by %g", i, most);
+        mc_array_unref(&w[0][i]), mc_array_unref(&w[1][i]);
+    }
+}
+
+TEST(learners_that_cannot_be_made)
+{
+    static const struct { int64_t batch, parts; const char *says; } wrong[] = {
+        { 8, 3, "3 parts of a batch do not divide among 2 ranks" },
+        { 4, 6, "6 parts are more than the 4 examples of a batch" },
+        { 0, 2, "2 parts of 0 examples" },
+    };
+    mc_comm *comm[2];
+    REQUIRE(mc_comm_local(2, comm) == MC_OK, "%s", mc_last_error());
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    CHECK(mc_net_read(net, "wrong", "input 5\ndense 3 softmax\n") == MC_OK, "%s", mc_error(g));
+    for (size_t i = 0; i < NELEM(wrong); i++) {
+        mc_learner *r = mc_learner_new(net, comm[0], wrong[i].batch, wrong[i].parts);
+        CHECK(!r && strstr(mc_last_error(), wrong[i].says), "%s", mc_last_error());
+        mc_learner_free(r);
+    }
+    CHECK(mc_learner_step(NULL, NULL, NULL) == MC_EARG, "no learner learns");
+    mc_net_free(net);
+    mc_graph_free(g);
+    mc_comm_free(comm[0]);
+    mc_comm_free(comm[1]);
+}
+
+/* Loaded elsewhere, a rank would be alone without a word. */
+TEST(functions_of_ranks_are_not_written)
+{
+    static const char *const formulas[] = { "all_reduce(x) + 1", "scan y = y + all_reduce(v) over v in x from 0.0", "ifelse(sum(x) > 0, all_gather(x), x)" };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_node *x = mc_input(g, "x", MC_FLOAT64, 1), *y = mc_formula(g, formulas[i]);
+        mc_function *f = mc_compile(g, &(mc_spec){ .input = &x, .ninput = 1, .output = &y, .noutput = 1 });
+        REQUIRE(f, "%s: %s", formulas[i], mc_error(g));
+        CHECK(mc_function_save(f, "/nowhere/ranks.mcb") == MC_EUNSUPPORTED && strstr(mc_last_error(), "ranks work together in it"), "%s: %s", formulas[i],
+              mc_last_error());
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
 }
 
 TEST(ranks_without_memory)

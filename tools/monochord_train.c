@@ -17,10 +17,18 @@ static const double saving_share = 20;
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int sig) { stopped = sig; } /* the second one finds the preset action again */
+static const struct run *running;
 
-static void listen(void)
+static void stop(int sig) /* the second one finds the preset action again */
 {
+    stopped = sig;
+    ranks_signal(running);
+}
+
+static void listen(const struct run *r)
+{
+    running = r;
+    ranks_saved(r);
     struct sigaction a = { .sa_handler = stop, .sa_flags = (int)SA_RESETHAND };
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
@@ -89,11 +97,15 @@ static bool open_data(struct run *r)
 static bool compile(struct run *r)
 {
     double start = seconds_now();
-    r->m.step = mc_net_learner(r->m.net);
-    if (!r->m.step) {
+    if (r->comm || r->o.parts) {
+        if (!ranks_compile(r)) {
+            return false;
+        }
+    } else if (!(r->m.step = mc_net_learner(r->m.net))) {
         return complain("cannot compile the training: %s", mc_last_error()), false;
+    } else {
+        complain_slow(r->m.step);
     }
-    complain_slow(r->m.step);
     if (!r->o.quiet) {
         const mc_training *t = mc_net_training(r->m.net);
         printf("%s: %lld parameters, %s; %s\n", r->o.model, (long long)mc_net_count(r->m.net, "trainable"),
@@ -105,7 +117,8 @@ static bool compile(struct run *r)
                : r->m.classes == 1 ? "number each"
                                    : "numbers each",
                (long long)mc_data_count(r->train), (long long)mc_data_count(r->held), (long long)t->batch);
-        printf("compiled for %s in %.2f s\n\n", mc_flag_get("device"), seconds_now() - start);
+        printf("compiled for %s in %.2f s", mc_flag_get("device"), seconds_now() - start);
+        printf(r->comm ? "; %d ranks\n\n" : "\n\n", mc_comm_size(r->comm));
         fflush(stdout);
     }
     return true;
@@ -159,7 +172,9 @@ static bool keeps_apart(const struct options *o)
 
 static bool set_up(struct run *r)
 {
-    if (!has_room(r->o.save) || !has_room(r->o.report) || !has_room(r->o.curve)) {
+    if (!ranks_first(r)) {
+        r->o.anew |= !r->o.resume; /* what may be written is asked by the rank that writes */
+    } else if (!has_room(r->o.save) || !has_room(r->o.report) || !has_room(r->o.curve)) {
         return false;
     }
     if (!keeps_apart(&r->o) || (!r->o.resume && !checkpoint_room(&r->o))) {
@@ -202,7 +217,7 @@ enum outcome { DONE, STOPPED, FAILED };
 static bool step(struct run *r, const mc_array *x, const mc_array *t)
 {
     mc_array *in = model_input(&r->m, x);
-    mc_status s = mc_call(r->m.step, MC_IN(in, t), MC_NONE);
+    mc_status s = !in ? mc_last_status() : r->learner ? mc_learner_step(r->learner, in, t) : mc_call(r->m.step, MC_IN(in, t), MC_NONE);
     mc_array_unref(&in);
     r->p.seen += (double)mc_array_dims(t)[0];
     r->p.batch++;
@@ -250,6 +265,9 @@ static void explain(struct run *r, const char *ill)
     complain("%s is not finite in epoch %lld, batch %lld (step %lld)%s", ill, (long long)r->p.epoch + 1,
              (long long)r->p.batch, (long long)r->p.step,
              r->kept ? "; the checkpoint was saved before that" : "");
+    if (r->learner) {
+        return; /* its steps need all ranks */
+    }
     mc_function_free(r->m.step);
     r->m.step = mc_flag_set("mode", "NANGUARD") == MC_OK ? mc_net_learner(r->m.net) : NULL;
     if (!r->m.step || !snapshot_return(r, r->last) || !begin(r)) {
@@ -288,8 +306,9 @@ static bool save(struct run *r)
     snapshot_free(r->last);
     r->last = s;
     text_free(&ill);
-    r->unsaved = !snapshot_save(r, s);
+    r->unsaved = ranks_first(r) && !snapshot_save(r, s);
     r->kept = r->kept || !r->unsaved;
+    ranks_saved(r);
     r->saved = seconds_now();
     r->saving = r->saved - start;
     r->newer = false;
@@ -310,8 +329,12 @@ static enum outcome batches(struct run *r)
     const mc_array *x, *t;
     int more;
     while ((more = mc_batches_next(r->batches, &x, &t)) == 1) {
-        bool last = r->p.batch + 1 == mc_batches_count(r->batches);
-        bool stop_here = stopped && !last,
+        bool last = r->p.batch + 1 == mc_batches_count(r->batches), stopping = ranks_any(r, stopped);
+        if (stopping) {
+            ranks_calm();
+            stopped = stopped ? stopped : SIGTERM;
+        }
+        bool stop_here = stopping && !last,
              saves = stop_here || (seconds_now() - r->saved >= (double)r->o.seconds && !last);
         if (!step(r, x, t) || ((last || saves || due(r)) && !look(r))) {
             complain_library("training");
@@ -359,7 +382,7 @@ static enum outcome epoch(struct run *r)
     }
     struct epoch e = { p->cost / p->seen, (r->m.errors ? p->wrong : p->cost) / p->seen, .rate = mc_net_rate(r->m.net, (double)p->epoch),
                        .seconds = p->seconds + seconds_now() - r->began };
-    if (!test_run(&r->m, r->test_batches, &f)) {
+    if (!ranks_test(r, &f)) {
         return FAILED;
     }
     e.test_loss = f.loss;
@@ -378,7 +401,7 @@ static enum outcome epoch(struct run *r)
 static enum outcome train(struct run *r)
 {
     const mc_training *t = mc_net_training(r->m.net);
-    bool many = t->epochs * mc_batches_count(r->batches) >=
+    bool many = !r->learner && t->epochs * mc_batches_count(r->batches) >=
                 MANY_STEPS; /* timing the solvers once pays; what it finds is kept */
     enum outcome o = (!many || preset("plan", "measure")) && preset("cuda.beside", "True") ? DONE : FAILED;
     r->saved = seconds_now();
@@ -400,7 +423,7 @@ static bool conclude(struct run *r, const char *extra_html)
     struct findings f = { 0 };
     findings_make(&f, &r->m);
     bool good = !r->best || snapshot_put(r, r->best);
-    good = good && test_run(&r->m, r->test_batches, &f);
+    good = good && (!ranks_first(r) || test_run(&r->m, r->test_batches, &f));
     if (good && !r->o.quiet) {
         show_curve(r);
         (r->m.numbers ? show_fits : show_confusion)(&f, r->train);
@@ -423,10 +446,16 @@ bool train_floats(void)
 int train_and_report(const struct options *o, const char *extra_html)
 {
     struct run r = { .o = *o };
-    bool good = train_floats() && set_up(&r);
-    enum outcome end = FAILED;
+    bool good = ranks_open(&r);
     if (good) {
-        listen();
+        ranks_hush(&r);
+        good = ranks_all(&r, train_floats() && set_up(&r));
+        ranks_speak(&r, !good);
+    }
+    enum outcome end = FAILED;
+    const bool began = good; /* all ranks did */
+    if (good) {
+        listen(&r);
         end = train(&r);
     }
     if (r.unsaved) {
@@ -438,6 +467,7 @@ int train_and_report(const struct options *o, const char *extra_html)
     if (end == DONE) {
         good = conclude(&r, extra_html) && good;
     }
+    ranks_close(&r, began && (end == FAILED || !good));
     clean_up(&r);
     return good && end == STOPPED ? 130 : !(good && end == DONE);
 }
@@ -445,7 +475,17 @@ int train_and_report(const struct options *o, const char *extra_html)
 int command_train(int argc, char **argv)
 {
     struct options o;
-    int status = options_read(&o, argc, argv) ? train_and_report(&o, NULL) : 1;
+    const int errors = ranks_other() ? dup(STDERR_FILENO) : -1; /* rank 0 tells what is wrong with the words */
+    if (errors >= 0 && !freopen("/dev/null", "w", stderr)) {
+        return 1;
+    }
+    const bool read = options_read(&o, argc, argv);
+    if (errors >= 0) {
+        fflush(stderr);
+        dup2(errors, STDERR_FILENO);
+        close(errors);
+    }
+    int status = read ? train_and_report(&o, NULL) : 1;
     options_free(&o);
     return status;
 }

@@ -23,6 +23,9 @@ const char train_options[] =
     "  --resume         continue from the checkpoint, with the same results as without an interruption\n"
     "  --report FILE    the report; none: no report (report.html)\n"
     "  --curve FILE     the learning curve alone, as SVG\n"
+    "  --ranks mpi      train on the ranks that mpirun starts: docs/ranks.md\n"
+    "  --parts N        divide each batch into N parts, the same for any number of ranks (one a rank; 8 with "
+    "deterministic=True)\n"
     "  --quiet          print only errors\n";
 
 static bool whole(const char *option, const char *word, long least, long *out)
@@ -85,7 +88,8 @@ bool options_read(struct options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         static const char *const take[] = { "--data", "--epochs", "--batch",  "--line", "--seed",
-                                            "--save", "--every",  "--report", "--curve", "--temperature" };
+                                            "--save", "--every",  "--report", "--curve", "--temperature",
+                                            "--ranks", "--parts" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;
@@ -113,6 +117,10 @@ bool options_read(struct options *o, int argc, char **argv)
             ok = whole(a, value, 0, &o->seconds);
         } else if (strcmp(a, "--temperature") == 0) {
             ok = number(a, value, &o->temperature);
+        } else if (strcmp(a, "--ranks") == 0) {
+            o->ranks = value;
+        } else if (strcmp(a, "--parts") == 0) {
+            ok = whole(a, value, 1, &o->parts);
         } else if (strcmp(a, "--new") == 0) {
             o->anew = true;
         } else if (strcmp(a, "--resume") == 0) {

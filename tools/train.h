@@ -17,6 +17,8 @@ struct options {
     char *preset;                             /* what save points at where nobody said */
     long seed, seconds;                       /* between two checkpoints */
     double temperature;                       /* of the text that a model of characters writes; 0: none */
+    const char *ranks;                        /* what started them: "mpi"; NULL: one process */
+    long parts;                               /* of a batch; 0: one a rank */
     bool resume, anew, quiet;
 };
 
@@ -57,6 +59,9 @@ struct snapshot {
 struct run {
     struct options o;
     struct model m;
+    mc_comm *comm;               /* NULL: one rank */
+    int errors;                  /* where complaints go meanwhile: ranks_hush; 0: nowhere else */
+    mc_learner *learner;         /* instead of m.step, where batches are divided */
     mc_function *speak;          /* the predictor that writes text; NULL until needed */
     mc_data *train, *held;       /* what is learned, what is tested with */
     mc_batches *batches, *test_batches;
@@ -70,6 +75,8 @@ struct run {
     bool kept;                   /* there is a checkpoint of this run */
     bool unsaved;                /* the last one could not be written */
 };
+
+struct findings;
 
 /* ---- monochord_train_options.c ---- */
 /* false: complained; to options_free in any case */
@@ -130,6 +137,21 @@ void words_free(struct words *w);
 bool is_bundle(const char *path);
 /* The model of a bundle, without its parameters, and its functions; m->test is set. */
 bool bundle_model(struct model *m, const char *path, struct words *w, mc_function **predictor);
+
+/* ---- monochord_train_ranks.c: without ranks, as if this were the only one ---- */
+bool ranks_open(struct run *r);
+bool ranks_other(void);                             /* has mpirun started this process as another rank than 0? */
+bool ranks_first(const struct run *r);              /* the rank that speaks and writes */
+bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
+bool ranks_any(const struct run *r, bool yes);
+bool ranks_compile(struct run *r);                  /* sets r->learner */
+bool ranks_test(struct run *r, struct findings *f); /* the first rank tests; all have loss and error */
+void ranks_saved(const struct run *r);              /* a checkpoint was written, or none yet */
+void ranks_signal(const struct run *r);             /* a signal came: ends by force soon */
+void ranks_calm(void);                              /* all have seen it: no force is needed */
+void ranks_hush(struct run *r);                     /* what ranks complain of from here on is kept, */
+void ranks_speak(struct run *r, bool tell);         /* until here: the first rank with a complaint tells it */
+void ranks_close(struct run *r, bool alone);        /* alone: the others still go on, and are ended */
 
 /* ---- monochord_train_test.c ---- */
 struct mistake {

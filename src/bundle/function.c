@@ -162,12 +162,25 @@ static bool lacks_kernels(const struct mc_code_unit *u)
     return lacks;
 }
 
+static bool has_ranks(const struct mc_code_unit *u)
+{
+    bool has = false;
+    for (size_t i = 0; i < u->program.step.n; i++) {
+        const struct mc_step *st = &u->program.step.at[i];
+        has |= st->nnode && st->node[0]->op->form == FORM_RANKS;
+        has |= u->loop && u->loop[i] && has_ranks(u->loop[i]);
+        has |= u->branch && u->branch[i][0] && (has_ranks(u->branch[i][0]) || has_ranks(u->branch[i][1]));
+    }
+    return has;
+}
+
 static mc_status may_save(const struct mc_wire *w, const struct mc_function *f)
 {
     const struct mc_code_unit *u = f->code;
     const bool host = u->backend == &mc_backend_cpu, elsewhere = u->backend && u->backend->images;
     const char *why = u->mode == MODE_DEBUG      ? "its mode is DEBUG; compile it in mode FAST_RUN"
                       : host && lacks_kernels(u) ? "it was compiled without a C compiler"
+                      : has_ranks(u)             ? "ranks work together in it, and a file has none"
                                                  : NULL;
     if (!why && !host && !elsewhere) {
         return mc_fail(MC_EUNSUPPORTED, "%s: %s is for the device %s; compile it with the flag device=cpu",

@@ -24,6 +24,14 @@ void mc_comm_free(mc_comm *c)
     mc_comm_drop(c);
 }
 
+void mc_comm_abort(mc_comm *c)
+{
+    if (c) {
+        c->broken = MC_EDEVICE;
+        c->engine->abort(c);
+    }
+}
+
 int mc_comm_rank(const mc_comm *c)
 {
     return c ? c->rank : -1;

@@ -25,6 +25,7 @@ struct mc_comm_engine {
     /* Block i of x goes to rank i, block i of y is from rank i: at[i] bytes from the start; at[size] is the end. */
     mc_status (*exchange)(struct mc_comm *c, const char *x, const size_t *x_at, char *y, const size_t *y_at);
     void (*close)(struct mc_comm *c); /* frees c */
+    void (*abort)(struct mc_comm *c); /* the others need not wait for this rank */
 };
 
 struct mc_comm {

@@ -108,18 +108,23 @@ static void drop(struct local *l)
 }
 
 /* Those that wait, or will, are told. */
-static void leave(mc_comm *c)
+static void gone(mc_comm *c)
 {
     struct local *l = c->own;
     pthread_mutex_lock(&l->lock);
     l->place[c->rank].left = l->lost = true;
     pthread_cond_broadcast(&l->met);
     pthread_mutex_unlock(&l->lock);
-    drop(l);
+}
+
+static void leave(mc_comm *c)
+{
+    gone(c);
+    drop(c->own);
     mc_free(c);
 }
 
-static const struct mc_comm_engine engine = { .name = "local", .gather = gather, .exchange = exchange, .close = leave };
+static const struct mc_comm_engine engine = { .name = "local", .gather = gather, .exchange = exchange, .close = leave, .abort = gone };
 
 mc_status mc_comm_local(int n, mc_comm **out)
 {

@@ -86,7 +86,13 @@ static void leave(mc_comm *c)
     mc_free(c);
 }
 
-static const struct mc_comm_engine engine = { .name = "mpi", .gather = gather, .exchange = exchange, .close = leave };
+static void end_all(mc_comm *c)
+{
+    (void)c;
+    table->abort();
+}
+
+static const struct mc_comm_engine engine = { .name = "mpi", .gather = gather, .exchange = exchange, .close = leave, .abort = end_all };
 
 mc_comm *mc_comm_mpi(void)
 {

@@ -49,6 +49,11 @@ static void end(void)
     }
 }
 
+static void end_all(void)
+{
+    MPI_Abort(world, 1);
+}
+
 /* Waits for n requests. */
 static int await(int n, MPI_Request *q, double seconds)
 {
@@ -143,4 +148,4 @@ static void says(int code, char text[256])
     text[n] = '\0';
 }
 
-const struct mc_mpi_table mc_mpi_table = { MC_MPI_VERSION, start, end, gather, exchange, says };
+const struct mc_mpi_table mc_mpi_table = { MC_MPI_VERSION, start, end, end_all, gather, exchange, says };

@@ -138,6 +138,7 @@ enum mc_op_form {
     FORM_CHECK,            /* x; an error if an index is out of range */
     FORM_LOOP,             /* attribute 0 is a body, which is computed again and again */
     FORM_IFELSE,           /* input 0 chooses between the first and the second half of the others */
+    FORM_RANKS,            /* ranks do it together, in this process or with others */
     FORM_BRANCH            /* attributes 0 and 1 are bodies, one of which is computed, as input 0 says */
 };
 enum mc_typing {           /* the result dtype of a scalar op, from the dtypes of its inputs */

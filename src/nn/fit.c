@@ -100,8 +100,8 @@ static int inputs(mc_net *net, bool target, mc_node **in, int most)
     return n;
 }
 
-static mc_function *compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out,
-                            const mc_updates *u)
+mc_function *mc_nn_compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out,
+                           const mc_updates *u)
 {
     enum { MOST = 16 };
     mc_node *in[MOST];
@@ -130,11 +130,10 @@ mc_function *mc_net_trainer(mc_net *net)
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING),
             *out[] = { cost, wrong };
     mc_updates u = mc_net_updates(net, cost, NULL);
-    return compile(net, "train", true, wrong ? 2 : 1, out, &u);
+    return mc_nn_compile(net, "train", true, wrong ? 2 : 1, out, &u);
 }
 
-/* One array of both sums, so that adding to them is one step; false: the graph has the error. */
-static bool sums(mc_net *net)
+bool mc_nn_sums(mc_net *net)
 {
     static const double none[2] = { 0 };
     const char *name = mc_nn_name(net, "sums");
@@ -164,7 +163,7 @@ mc_function *mc_net_learner(mc_net *net)
     }
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING);
     mc_updates u = mc_net_updates(net, cost, NULL), all = { NULL, NULL, u.n + 1 };
-    if (mc_graph_status(net->g) == MC_OK && sums(net)) {
+    if (mc_graph_status(net->g) == MC_OK && mc_nn_sums(net)) {
         all.of = mc_nn_keep(net, (size_t)all.n * sizeof *all.of);
         all.to = all.of ? mc_nn_keep(net, (size_t)all.n * sizeof *all.to) : NULL;
     }
@@ -174,7 +173,7 @@ mc_function *mc_net_learner(mc_net *net)
         all.of[u.n] = mc_shared_node(net->g, net->sums);
         all.to[u.n] = summed(net, cost, wrong);
     }
-    return compile(net, "learn", true, 0, NULL, &all);
+    return mc_nn_compile(net, "learn", true, 0, NULL, &all);
 }
 
 mc_status mc_net_sums(const mc_net *net, double out[2])
@@ -212,7 +211,7 @@ mc_function *mc_net_tester(mc_net *net)
     mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC),
             *y = prediction(net, 1);
     mc_node *out[] = { cost, wrong ? wrong : y, y };
-    return compile(net, "test", true, wrong ? 3 : 2, out, NULL);
+    return mc_nn_compile(net, "test", true, wrong ? 3 : 2, out, NULL);
 }
 
 mc_function *mc_net_predictor(mc_net *net)
@@ -225,5 +224,5 @@ mc_function *mc_net_predictor(mc_net *net)
         mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
         return NULL;
     }
-    return compile(net, "predict", false, 1, &y, NULL);
+    return mc_nn_compile(net, "predict", false, 1, &y, NULL);
 }

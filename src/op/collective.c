@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "op/op.h"
 
-enum { OP_WAY, OP_GROUP, OP_RANKS };
+enum { AT_WAY, AT_GROUP, AT_RANKS };
 
 /* ---- groups ---- */
 
@@ -68,7 +68,7 @@ static int way_of(const char *name)
 
 static mc_status check_way(const struct mc_infer *q)
 {
-    const char *name = q->attr[OP_WAY].text;
+    const char *name = q->attr[AT_WAY].text;
     const int how = way_of(name);
     const mc_dtype d = q->in[0].dtype;
     return how == RANKS_N ? mc_fail(MC_EARG, "%s: '%s' is none of sum, mean, max, min", q->op->name, name)
@@ -88,7 +88,7 @@ static mc_status reduce_infer(struct mc_infer *q)
 {
     q->out[0] = q->in[0];
     TRY(check_way(q));
-    return check_group(q, OP_GROUP);
+    return check_group(q, AT_GROUP);
 }
 
 static mc_status broadcast_infer(struct mc_infer *q)
@@ -108,7 +108,7 @@ static mc_status rank_infer(struct mc_infer *q)
 
 static mc_status along_ranks(struct mc_infer *q, bool gather)
 {
-    const int64_t ranks = mc_attr_int(&q->attr[gather ? 1 : OP_RANKS]);
+    const int64_t ranks = mc_attr_int(&q->attr[gather ? 1 : AT_RANKS]);
     q->out[0] = q->in[0];
     int64_t *n = &q->out[0].dims[0];
     if (q->in[0].rank < 1 || ranks < 1) {
@@ -147,7 +147,7 @@ static mc_node *gather_size(mc_node *n, int item, int axis)
 static mc_node *scatter_size(mc_node *n, int item, int axis)
 {
     (void)item;
-    return along_size(n, axis, "int_div", OP_RANKS);
+    return along_size(n, axis, "int_div", AT_RANKS);
 }
 
 /* ---- values ---- */
@@ -168,12 +168,12 @@ static mc_status with_group(const mc_node *n, const char *name, mc_comm **c)
 static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     mc_comm *c;
-    TRY(with_group(n, n->attr[OP_GROUP].text, &c));
+    TRY(with_group(n, n->attr[AT_GROUP].text, &c));
     if (!c) {
         return mc_array_assign(out[0], in[0]);
     }
     mc_array *x = dense(in[0]);
-    const mc_status s = x ? mc_comm_reduce_to(c, n->op->name, (enum mc_ranks_op)way_of(n->attr[OP_WAY].text), x->dtype, x->data,
+    const mc_status s = x ? mc_comm_reduce_to(c, n->op->name, (enum mc_ranks_op)way_of(n->attr[AT_WAY].text), x->dtype, x->data,
                                               out[0]->data, mc_array_size(x))
                           : mc_last_status();
     mc_array_unref(&x);
@@ -221,11 +221,11 @@ static mc_status gather_eval(const mc_node *n, mc_array *const *in, mc_array *co
 static mc_status scatter_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     mc_comm *c;
-    TRY(with_group(n, n->attr[OP_GROUP].text, &c));
-    TRY(same_ranks(n, c, OP_RANKS));
+    TRY(with_group(n, n->attr[AT_GROUP].text, &c));
+    TRY(same_ranks(n, c, AT_RANKS));
     mc_array *x = c ? dense(in[0]) : NULL;
     const mc_status s = !c  ? mc_array_assign(out[0], in[0])
-                        : x ? mc_comm_scatter_to(c, n->op->name, (enum mc_ranks_op)way_of(n->attr[OP_WAY].text), x->dtype, x->data,
+                        : x ? mc_comm_scatter_to(c, n->op->name, (enum mc_ranks_op)way_of(n->attr[AT_WAY].text), x->dtype, x->data,
                                                  out[0]->data, mc_array_size(out[0]))
                             : mc_last_status();
     mc_array_unref(&x);
@@ -245,16 +245,16 @@ static mc_node *share_of_chosen(mc_node *n, mc_node *g)
 {
     mc_graph *graph = n->graph;
     mc_node *is = mc_call_op(graph, "eq", 2, (mc_node *[]){ n->in[0], n }, NULL), *one = mc_cast_to(is, g->type.dtype);
-    mc_node *share = mc_call_op(graph, "true_div", 2, (mc_node *[]){ one, reduced(one, "sum", &n->attr[OP_GROUP]) }, NULL);
-    return mc_call_op(graph, "mul", 2, (mc_node *[]){ reduced(g, "sum", &n->attr[OP_GROUP]), share }, NULL);
+    mc_node *share = mc_call_op(graph, "true_div", 2, (mc_node *[]){ one, reduced(one, "sum", &n->attr[AT_GROUP]) }, NULL);
+    return mc_call_op(graph, "mul", 2, (mc_node *[]){ reduced(g, "sum", &n->attr[AT_GROUP]), share }, NULL);
 }
 
 static mc_node *reduce_grad(mc_node *n, int wrt, mc_node *const *g)
 {
-    const int how = way_of(n->attr[OP_WAY].text);
+    const int how = way_of(n->attr[AT_WAY].text);
     (void)wrt;
     return !g[0] || !mc_is_float(g[0]->type.dtype)          ? g[0]
-           : how == RANKS_SUM || how == RANKS_MEAN ? reduced(g[0], mc_ranks_ops[how], &n->attr[OP_GROUP])
+           : how == RANKS_SUM || how == RANKS_MEAN ? reduced(g[0], mc_ranks_ops[how], &n->attr[AT_GROUP])
                                                      : share_of_chosen(n, g[0]);
 }
 
@@ -290,7 +290,7 @@ static mc_node *gather_grad(mc_node *n, int wrt, mc_node *const *g)
 
 static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)
 {
-    const int how = way_of(n->attr[OP_WAY].text);
+    const int how = way_of(n->attr[AT_WAY].text);
     (void)wrt;
     if (!g[0] || !mc_is_float(g[0]->type.dtype)) {
         return g[0];
@@ -298,10 +298,10 @@ static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)
     if (how != RANKS_SUM && how != RANKS_MEAN) {
         return mc_node_fail(n->graph, MC_EGRAD, "reduce_scatter of a %s has no gradient: take all_reduce", mc_ranks_ops[how]);
     }
-    mc_node *all = gathered(g[0], &n->attr[OP_GROUP], &n->attr[OP_RANKS]);
+    mc_node *all = gathered(g[0], &n->attr[AT_GROUP], &n->attr[AT_RANKS]);
     return how == RANKS_SUM
                ? all
-               : mc_call_op(n->graph, "true_div", 2, (mc_node *[]){ all, mc_node_like(all, (double)mc_attr_int(&n->attr[OP_RANKS])) }, NULL);
+               : mc_call_op(n->graph, "true_div", 2, (mc_node *[]){ all, mc_node_like(all, (double)mc_attr_int(&n->attr[AT_RANKS])) }, NULL);
 }
 
 /* ---- what users write ---- */
@@ -316,18 +316,18 @@ static mc_node *build_gather(mc_graph *g, int nin, mc_node *const *in, const str
 
 static mc_node *build_scatter(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
-    int64_t ranks = ranks_of(g, &attr[OP_GROUP]);
+    int64_t ranks = ranks_of(g, &attr[AT_GROUP]);
     const struct mc_attr number = { .kind = ATTR_INT, .n = 1, .ints = &ranks };
     (void)nin;
-    return ranks ? scattered(in[0], attr[OP_WAY].text, &attr[OP_GROUP], &number)
-                 : mc_node_fail(g, no_group("reduce_scatter", attr[OP_GROUP].text), "%s", mc_last_error());
+    return ranks ? scattered(in[0], attr[AT_WAY].text, &attr[AT_GROUP], &number)
+                 : mc_node_fail(g, no_group("reduce_scatter", attr[AT_GROUP].text), "%s", mc_last_error());
 }
 
 const struct mc_op mc_ops_collective[] = {
-    { .name = "all_reduce", .params = "x, op=sum:text, group=None:text", .flags = OP_IMPURE, .nout = 1, .infer = reduce_infer,
+    { .name = "all_reduce", .params = "x, op=sum:text, group=None:text", .form = FORM_RANKS, .flags = OP_IMPURE, .nout = 1, .infer = reduce_infer,
       .size = mc_same_size, .eval = reduce_eval, .grad = reduce_grad,
       .doc = MANUAL("x of all ranks, reduced by sum, mean, max or min; every rank has the result. Without a group x is alone") },
-    { .name = "broadcast", .params = "x, root=0:int, group=None:text", .flags = OP_IMPURE, .nout = 1, .infer = broadcast_infer,
+    { .name = "broadcast", .params = "x, root=0:int, group=None:text", .form = FORM_RANKS, .flags = OP_IMPURE, .nout = 1, .infer = broadcast_infer,
       .size = mc_same_size, .eval = broadcast_eval, .grad = broadcast_grad,
       .doc = MANUAL("x of rank root, in every rank") },
     BUILT({ .name = "all_gather", .params = "x, group=None:text", .nout = 1, .build = build_gather,
@@ -335,12 +335,12 @@ const struct mc_op mc_ops_collective[] = {
     BUILT({ .name = "reduce_scatter", .params = "x, op=sum:text, group=None:text", .nout = 1, .build = build_scatter,
       .example = MANUAL("reduce_scatter([1., 2])"),
       .doc = MANUAL("the rank's own part, along the first axis, of what all_reduce gives") })
-    { .name = "rank_of", .params = "group=None:text", .flags = OP_IMPURE, .nout = 1, .infer = rank_infer, .size = mc_same_size,
+    { .name = "rank_of", .params = "group=None:text", .form = FORM_RANKS, .flags = OP_IMPURE, .nout = 1, .infer = rank_infer, .size = mc_same_size,
       .eval = rank_eval, .doc = MANUAL("the number of this rank in its group, from 0; an int64") },
-    { .name = "gather_ranks", .params = "x, group=None:text, ranks=1:int", .flags = OP_IMPURE | OP_HIDDEN, .nout = 1,
+    { .name = "gather_ranks", .params = "x, group=None:text, ranks=1:int", .form = FORM_RANKS, .flags = OP_IMPURE | OP_HIDDEN, .nout = 1,
       .infer = gather_infer, .size = gather_size, .eval = gather_eval, .grad = gather_grad,
       .doc = MANUAL("all_gather for a known number of ranks") },
-    { .name = "scatter_ranks", .params = "x, op=sum:text, group=None:text, ranks=1:int", .flags = OP_IMPURE | OP_HIDDEN,
+    { .name = "scatter_ranks", .params = "x, op=sum:text, group=None:text, ranks=1:int", .form = FORM_RANKS, .flags = OP_IMPURE | OP_HIDDEN,
       .nout = 1, .infer = scatter_infer, .size = scatter_size, .eval = scatter_eval, .grad = scatter_grad,
       .doc = MANUAL("reduce_scatter for a known number of ranks") },
 };

@@ -1,0 +1,283 @@
+/* parallel.c: a net that learns on many ranks: each batch is divided into parts, each rank takes its share of them, and
+ * all ranks make the same step.
+ *
+ *   part     gradients of the loss of its examples, summed over them, in one array; changes of running averages behind
+ *   tree     the arrays of parts are added two and two; the top of the tree is an all_reduce
+ *   step     the update rule, from the mean
+ *
+ * Invariant: the parts, their random numbers and the tree depend on the number of parts, not on that of ranks. So one
+ * rank and two, four, ... give the same bits, where each part does (docs/ranks.md). */
+#include "nn/nn.h"
+
+struct mc_learner {
+    mc_net *net;
+    mc_comm *comm;              /* NULL: one rank */
+    int64_t parts, each;        /* parts of a batch; examples of one */
+    mc_function *part, *add, *step;
+    mc_array *nothing[2];       /* the results of a part without examples */
+    mc_shared *rng;             /* NULL: the net draws nothing */
+};
+
+enum { FLAT, SUMS };            /* results of a part: gradients and changes; cost, wrong, examples */
+#define GROUP "ranks"           /* of the graph */
+
+/* ---- the functions ---- */
+
+/* The last parts of what flat has: gradients of n parameters, then changes of running averages. */
+struct layout { int n; mc_shared **params; mc_node **grad; };
+
+static bool parameters(mc_net *net, struct layout *l)
+{
+    while (mc_net_param(net, "trainable", l->n).name) {
+        l->n++;
+    }
+    l->params = mc_nn_keep(net, (size_t)l->n * sizeof *l->params + 1);
+    l->grad = mc_nn_keep(net, (size_t)l->n * sizeof *l->grad + 1);
+    for (int i = 0; l->grad && l->params && i < l->n; i++) {
+        l->params[i] = mc_net_param(net, "trainable", i).shared;
+    }
+    return l->grad && l->params;
+}
+
+static mc_node *flat_of(mc_net *net, struct layout *l, mc_node *cost, mc_node *examples)
+{
+    const int n = l->n + net->nrunning;
+    mc_node **wrt = mc_nn_keep(net, (size_t)n * sizeof *wrt + 1), **one = wrt ? mc_nn_keep(net, (size_t)n * sizeof *one + 1) : NULL;
+    for (int i = 0; one && i < l->n; i++) {
+        wrt[i] = mc_shared_node(net->g, l->params[i]);
+    }
+    if (!one || mc_grads(cost, l->n, wrt, one, NULL) < 0) {
+        return NULL;
+    }
+    for (int i = 0; i < net->nrunning; i++) {
+        one[l->n + i] = mc_sub(net->running[i].to, mc_shared_node(net->g, net->running[i].shared));
+    }
+    for (int i = 0; i < n; i++) {
+        one[i] = mc_mul(mc_ravel(one[i]), examples);
+    }
+    return n ? mc_concatenate(n, one, NULL) : NULL;
+}
+
+static bool part_function(struct mc_learner *r, struct layout *l)
+{
+    mc_net *net = r->net;
+    mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING), *t = mc_net_target(net);
+    mc_node *count = t ? mc_formulaf(net->g, "cast(size(%s, axis=0), floatX)", mc_node_name(t)) : NULL;
+    mc_node *out[2] = { count ? flat_of(net, l, cost, count) : NULL, NULL };
+    if (!out[FLAT]) {
+        return mc_nn_check_error(net, false);
+    }
+    mc_node *sum[] = { mc_cast(cost, "dtype=float64"), wrong ? mc_cast(wrong, "dtype=float64") : mc_formula(net->g, "0.0"),
+                       mc_formula(net->g, "1.0") };
+    out[SUMS] = mc_mul(mc_cast(mc_stack(3, sum, NULL), "dtype=float64"), mc_cast(count, "dtype=float64"));
+    r->part = mc_nn_compile(net, "part", true, 2, out, NULL);
+    return r->part != NULL;
+}
+
+static bool add_function(struct mc_learner *r)
+{
+    mc_graph *g = r->net->g;
+    mc_node *in[4], *out[2];
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+        mc_snprintf(name, sizeof name, "parts_%s%d", i % 2 == FLAT ? "flat" : "sums", i / 2);
+        const char *const whole = mc_nn_name(r->net, name);
+        in[i] = whole ? mc_input(g, whole, i % 2 == FLAT ? mc_nn_float() : MC_FLOAT64, 1) : NULL;
+    }
+    if (!mc_nn_check_error(r->net, in[0] && in[1] && in[2] && in[3])) {
+        return false;
+    }
+    out[FLAT] = mc_add(in[0], in[2]);
+    out[SUMS] = mc_add(in[1], in[3]);
+    r->add = mc_compile(g, &(mc_spec){ .name = "add parts", .input = in, .ninput = 4, .output = out, .noutput = 2 });
+    return r->add != NULL;
+}
+
+/* What of all, from *at on, belongs to s: its mean, in its shape. */
+static mc_node *taken(mc_net *net, mc_shared *s, const char *all, const char *sums, int64_t *at)
+{
+    struct mc_nn_text t = { 0 };
+    mc_node *v = mc_shared_node(net->g, s);
+    int64_t size = 1;
+    for (int i = 0; i < mc_node_rank(v); i++) {
+        size *= mc_node_dims(v)[i];
+    }
+    mc_nn_addf(&t, "reshape(%s[%lld:%lld], shape(%s)) / cast(%s[2], %s)", all, (long long)*at, (long long)(*at + size), mc_shared_name(s), sums,
+               mc_dtype_name(mc_node_dtype(v)));
+    *at += size;
+    mc_node *y = t.bad ? NULL : mc_formula(net->g, t.s);
+    mc_nn_free(&t);
+    return y;
+}
+
+/* name = all_reduce(input); the name, or NULL */
+static const char *reduced(struct mc_learner *r, const char *of, mc_dtype d, mc_node **input)
+{
+    struct mc_nn_text t = { 0 };
+    const char *in = mc_nn_name(r->net, of);
+    *input = in ? mc_input(r->net->g, in, d, 1) : NULL;
+    mc_nn_addf(&t, "%s_all", of);
+    const char *all = t.bad ? NULL : mc_nn_name(r->net, t.s);
+    mc_node *y = all && *input ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s)", all, in, r->comm ? ", group='" GROUP "'" : "") : NULL;
+    mc_nn_free(&t);
+    return y ? all : NULL;
+}
+
+static bool step_function(struct mc_learner *r, struct layout *l)
+{
+    mc_net *net = r->net;
+    mc_node *in[2];
+    int64_t at = 0;
+    const char *all = reduced(r, "parts_flat", mc_nn_float(), &in[FLAT]), *sums = reduced(r, "parts_sums", MC_FLOAT64, &in[SUMS]);
+    if (!all || !sums || !mc_nn_sums(net)) {
+        return mc_nn_check_error(net, false);
+    }
+    for (int i = 0; i < l->n; i++) {
+        l->grad[i] = taken(net, l->params[i], all, sums, &at);
+    }
+    mc_updates u = mc_updates_of(net, NULL, l->n, l->params, l->grad, NULL), own = { NULL, NULL, u.n + net->nrunning + 1 };
+    own.of = u.n ? mc_nn_keep(net, (size_t)own.n * sizeof *own.of) : NULL;
+    own.to = own.of ? mc_nn_keep(net, (size_t)own.n * sizeof *own.to) : NULL;
+    if (!own.to) {
+        return mc_nn_check_error(net, false);
+    }
+    memcpy(own.of, u.of, (size_t)u.n * sizeof *u.of);
+    memcpy(own.to, u.to, (size_t)u.n * sizeof *u.to);
+    for (int i = 0; i < net->nrunning; i++) {
+        mc_shared *s = net->running[i].shared;
+        own.of[u.n + i] = mc_shared_node(net->g, s);
+        own.to[u.n + i] = mc_add(own.of[u.n + i], taken(net, s, all, sums, &at));
+    }
+    own.of[own.n - 1] = mc_shared_node(net->g, net->sums);
+    own.to[own.n - 1] = mc_formulaf(net->g, "%s + %s[:2]", mc_shared_name(net->sums), sums);
+    r->step = mc_compile(net->g, &(mc_spec){ .name = "step", .input = in, .ninput = 2, .update_of = own.of, .update = own.to, .nupdate = own.n });
+    const int64_t dims = at;
+    r->nothing[FLAT] = r->step ? mc_array_new(mc_nn_float(), 1, &dims) : NULL;
+    r->nothing[SUMS] = r->nothing[FLAT] ? mc_array_new(MC_FLOAT64, MC_SHAPE(3)) : NULL;
+    return r->nothing[SUMS] != NULL;
+}
+
+mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts)
+{
+    const int64_t ranks = comm ? mc_comm_size(comm) : 1;
+    if (mc_nn_null(net, "net")) {
+        return NULL;
+    }
+    parts = parts ? parts : ranks;
+    if (batch < 1 || parts < 1 || parts % ranks || parts > batch) {
+        mc_fail(MC_EARG,
+                parts % ranks   ? "learner: %lld parts of a batch do not divide among %lld ranks"
+                : batch >= 1 && parts > batch ? "learner: %lld parts are more than the %lld examples of a batch"
+                                : "learner: %lld parts of %lld examples",
+                (long long)parts, (long long)(parts % ranks ? ranks : batch));
+        return NULL;
+    }
+    struct mc_learner *r = mc_calloc(1, sizeof *r, "nets");
+    struct layout l = { 0 };
+    if (!r) {
+        return NULL;
+    }
+    *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts };
+    r->rng = mc_shared_named(net->g, net->rng);
+    const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) && part_function(r, &l) && add_function(r) &&
+                      step_function(r, &l);
+    if (!good) {
+        if (mc_graph_status(net->g) < 0) {
+            mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
+        }
+        mc_learner_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void mc_learner_free(mc_learner *r)
+{
+    if (r) {
+        mc_function_free(r->part);
+        mc_function_free(r->add);
+        mc_function_free(r->step);
+        mc_array_unref(&r->nothing[FLAT]);
+        mc_array_unref(&r->nothing[SUMS]);
+        mc_free(r);
+    }
+}
+
+/* ---- a step ---- */
+
+/* The stream's numbers of draw `at`, or where it is. */
+static mc_status draw(const struct mc_learner *r, uint64_t *now, const uint64_t *at)
+{
+    mc_array *a = r->rng ? mc_shared_get(r->rng) : NULL;
+    mc_status s = r->rng && !a ? mc_last_status() : MC_OK;
+    if (a && now) {
+        *now = ((uint64_t *)mc_array_data(a))[1];
+    }
+    if (a && at) {
+        uint64_t pair[2] = { ((uint64_t *)mc_array_data(a))[0], *at };
+        mc_array *next = mc_array_from(MC_UINT64, MC_SHAPE(2), pair);
+        s = next ? mc_shared_set(r->rng, next) : mc_last_status();
+        mc_array_unref(&next);
+    }
+    mc_array_unref(&a);
+    return s;
+}
+
+static mc_status one_part(const struct mc_learner *r, const mc_array *x, const mc_array *t, int64_t k, uint64_t drawn, mc_array **out)
+{
+    const int64_t n = mc_array_dims(t)[0], from = k * r->each, to = from + r->each < n ? from + r->each : n;
+    if (from >= to) {
+        out[FLAT] = mc_array_ref(r->nothing[FLAT]);
+        out[SUMS] = mc_array_ref(r->nothing[SUMS]);
+        return MC_OK;
+    }
+    const uint64_t at = drawn + (uint64_t)k;
+    mc_array *px = mc_array_slice(x, 0, from, to - from, 1), *pt = px ? mc_array_slice(t, 0, from, to - from, 1) : NULL;
+    mc_status s = pt ? draw(r, NULL, &at) : mc_last_status();
+    s = s == MC_OK ? mc_call(r->part, MC_IN(px, pt), MC_OUT(&out[FLAT], &out[SUMS])) : s;
+    mc_array_unref(&px);
+    mc_array_unref(&pt);
+    return s;
+}
+
+/* Parts k ... k + n - 1, added as a tree; out: the caller's. */
+static mc_status tree(const struct mc_learner *r, const mc_array *x, const mc_array *t, int64_t k, int64_t n, uint64_t drawn, mc_array **out)
+{
+    if (n == 1) {
+        return one_part(r, x, t, k, drawn, out);
+    }
+    int64_t half = 1;
+    while (2 * half < n) {
+        half *= 2;
+    }
+    mc_array *a[2] = { NULL, NULL }, *b[2] = { NULL, NULL };
+    mc_status s = tree(r, x, t, k, half, drawn, a);
+    s = s == MC_OK ? tree(r, x, t, k + half, n - half, drawn, b) : s;
+    s = s == MC_OK ? mc_call(r->add, MC_IN(a[0], a[1], b[0], b[1]), MC_OUT(&out[FLAT], &out[SUMS])) : s;
+    for (int i = 0; i < 2; i++) {
+        mc_array_unref(&a[i]);
+        mc_array_unref(&b[i]);
+    }
+    return s;
+}
+
+mc_status mc_learner_step(mc_learner *r, const mc_array *x, const mc_array *t)
+{
+    if (!r || !x || !t) {
+        return mc_fail(MC_EARG, "learner_step: the %s is missing", !r ? "learner" : x ? "target" : "batch");
+    }
+    const int64_t per = r->parts / (r->comm ? mc_comm_size(r->comm) : 1), rank = r->comm ? mc_comm_rank(r->comm) : 0;
+    if (mc_array_rank(x) < 1 || mc_array_rank(t) < 1 || mc_array_dims(x)[0] != mc_array_dims(t)[0] || mc_array_dims(x)[0] > r->each * r->parts) {
+        return mc_fail(MC_ESHAPE, "learner_step: the batch has more examples than parts have room, or another number than targets");
+    }
+    mc_array *sum[2] = { NULL, NULL };
+    uint64_t drawn = 0, after;
+    mc_status s = draw(r, &drawn, NULL);
+    s = s == MC_OK ? tree(r, x, t, rank * per, per, drawn, sum) : s;
+    s = s == MC_OK ? mc_call(r->step, MC_IN(sum[FLAT], sum[SUMS]), MC_NONE) : s;
+    after = drawn + (uint64_t)r->parts;
+    s = s == MC_OK ? draw(r, NULL, &after) : s;
+    mc_array_unref(&sum[FLAT]);
+    mc_array_unref(&sum[SUMS]);
+    return s;
+}

@@ -1,0 +1,107 @@
+"""ranks.py PROGRAM: what `monochord train --ranks mpi` leaves, for one rank, two and four; ranks that are killed.
+
+    ranks.py build/monochord [--kill N]     N times a random rank is killed at a random moment (3)
+
+Invariant: a run that was killed leaves a checkpoint that --resume continues, and ends within a time limit."""
+import argparse, os, random, shutil, signal, subprocess, sys, tempfile, time
+import numpy as np
+
+LIMIT = 100     # seconds for one run
+
+
+def command(args, ranks, *more):
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), os.path.abspath(args.program), "train", "net.txt", "--data", "digits:600",
+            "--report", "none", "--ranks", "mpi", *more]
+
+
+def environment():
+    return dict(os.environ, MONOCHORD_FLAGS="deterministic=True,threads=1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+
+
+def run(args, ranks, *more):
+    return subprocess.run(command(args, ranks, *more), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
+
+
+def arrays(path):
+    """All that is learned: not the times that epochs took."""
+    with np.load(path, allow_pickle=False) as f:
+        return {k: f[k] for k in f.files if "progress" not in k and "history" not in k and f[k].dtype.kind in "fiu"}
+
+
+def differ(a, b):
+    a, b = arrays(a), arrays(b)
+    return sorted(k for k in a.keys() | b.keys() if k not in a or k not in b or a[k].tobytes() != b[k].tobytes())
+
+
+def ranks_of(mpirun):
+    """The processes that mpirun started."""
+    return [int(p) for p in open(f"/proc/{mpirun}/task/{mpirun}/children").read().split()]
+
+
+def kill_one(args, dice, i, found):
+    """One rank of two is killed; then one rank goes on from the checkpoint."""
+    for f in ("k.npz", "k.npz.old"):
+        if os.path.exists(f):
+            os.remove(f)
+    p = subprocess.Popen(command(args, 2, "--parts", "4", "--save", "k.npz", "--every", "0", "--epochs", "50"), env=environment(), text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    start = time.time()
+    while not os.path.exists("k.npz") and p.poll() is None and time.time() - start < LIMIT:
+        time.sleep(0.01)
+    time.sleep(dice.uniform(0, 0.5))
+    victims = ranks_of(p.pid)
+    if not victims:
+        found.append(f"kill {i}: no rank to kill: {p.communicate()[0][-500:]}")
+        return
+    os.kill(dice.choice(victims), signal.SIGKILL)
+    try:
+        said = p.communicate(timeout=30)[0]
+    except subprocess.TimeoutExpired:
+        p.kill()
+        found.append(f"kill {i}: the others hang")
+        return
+    if p.returncode == 0:
+        found.append(f"kill {i}: mpirun says that all is well: {said[-500:]}")
+    again = run(args, 1, "--parts", "4", "--save", "k.npz", "--resume", "--epochs", "1")
+    if again.returncode != 0 and "epochs" not in again.stdout:
+        found.append(f"kill {i}: cannot continue: {again.stdout[-800:]}")
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("program")
+    a.add_argument("--kill", type=int, default=3)
+    args = a.parse_args()
+    shim = os.path.join(os.path.dirname(os.path.abspath(args.program)), "libmonochord-mpi.so")
+    if not shutil.which("mpirun") or not os.path.exists(shim):
+        print(f"ranks: left out, there is no {'libmonochord-mpi.so: it was built without MPI' if shutil.which('mpirun') else 'mpirun'}")
+        return 0
+    found, here = [], os.getcwd()
+    args.program = os.path.abspath(args.program)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        open("net.txt", "w").write("input 1x28x28\nconv 4 5x5 rectify\npool 2x2\nbatch_norm\ndropout 0.2\ndense 10 softmax\nbatch 40\nepochs 2\nrule adam rate=0.01\n")
+        for n in (1, 2, 4):
+            r = run(args, n, "--save", f"l{n}.npz")
+            if r.returncode:
+                found.append(f"{n} ranks: {r.stdout[-1500:]}")
+        # five steps by two ranks, then the rest by four
+        if not found:
+            found += [f"{n} ranks learn other bits: {d}" for n in (2, 4) if (d := differ("l1.npz", f"l{n}.npz"))]
+            r = [run(args, 2, "--save", "r.npz", "--epochs", "1"), run(args, 4, "--save", "r.npz", "--resume")]
+            if any(x.returncode for x in r) or differ("l1.npz", "r.npz"):
+                found.append(f"another number of ranks does not continue: {[x.stdout[-500:] for x in r if x.returncode]}")
+        for words, says in ((("--parts", "3"), "3 parts of a batch do not divide among 2 ranks"), (("--data", "nowhere"), "nowhere"),
+                            (("--epochs", "0"), "--epochs")):
+            r = run(args, 2, "--save", "w.npz", *words)
+            if r.returncode == 0 or r.stdout.count(says) < 1 or r.stdout.count("monochord:") != 1:
+                found.append(f"{words}: {r.returncode}, {r.stdout[-800:]}")
+        dice = random.Random(int(time.time()))
+        for i in range(args.kill):
+            kill_one(args, dice, i, found)
+        os.chdir(here)
+    print("\n".join(found) if found else f"ranks: 1, 2 and 4 ranks learn the same bits; {args.kill} killed runs go on")
+    return bool(found)
+
+
+sys.exit(main())

@@ -1,0 +1,163 @@
+/* monochord_train_ranks.c: a model that many ranks train: --ranks mpi, --parts N.
+ *
+ * Rank 0 speaks, tests, and writes checkpoints and the report; all ranks read the same data and the same checkpoint,
+ * and make the same steps.
+ *
+ * Invariant: what a rank does next depends on numbers that all ranks have, so that none waits for the others in
+ * vain.  A rank with an error of its own ends all. */
+#include "train.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static const double patience = 0.4;      /* seconds for an orderly end after a signal: mpirun kills soon after it */
+static char last_words[512];
+
+/* In a signal's handler: the others do not answer any more. */
+static void give_up(int sig)
+{
+    (void)sig;
+    if (write(STDERR_FILENO, last_words, strlen(last_words)) < 0) {
+        _exit(1);
+    }
+    _exit(143);
+}
+
+bool ranks_other(void)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK" };
+    bool other = false;
+    for (int i = 0; i < COUNT(names); i++) {
+        const char *rank = getenv(names[i]);
+        other |= rank && atoi(rank) > 0;
+    }
+    return other;
+}
+
+bool ranks_first(const struct run *r)
+{
+    return mc_comm_rank(r->comm) <= 0;
+}
+
+bool ranks_open(struct run *r)
+{
+    if (!r->o.ranks) {
+        return true;
+    }
+    r->comm = mc_comm_open(r->o.ranks);
+    if (!r->comm) {
+        return complain("--ranks %s: %s", r->o.ranks, mc_last_error()), false;
+    }
+    if (!ranks_first(r)) {
+        r->o.quiet = true;
+        r->o.report = r->o.curve = NULL;
+    }
+    const struct sigaction a = { .sa_handler = give_up };
+    sigaction(SIGALRM, &a, NULL);
+    return true;
+}
+
+void ranks_signal(const struct run *r)
+{
+    const struct itimerval soon = { .it_value = { 0, (suseconds_t)(patience * 1e6) } };
+    if (r->comm && mc_comm_size(r->comm) > 1) {
+        setitimer(ITIMER_REAL, &soon, NULL);
+    }
+}
+
+void ranks_calm(void)
+{
+    const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+    setitimer(ITIMER_REAL, &never, NULL);
+}
+
+void ranks_saved(const struct run *r)
+{
+    if (r->comm) {
+        snprintf(last_words, sizeof last_words, "monochord: rank %d was told to end, and the others do not answer; %s%s\n", mc_comm_rank(r->comm),
+                 r->kept ? "--resume continues from " : "there is no checkpoint yet", r->kept ? r->o.save : "");
+    }
+}
+
+bool ranks_all(const struct run *r, bool good)
+{
+    double all = good;
+    return r->comm ? mc_comm_reduce(r->comm, "min", MC_FLOAT64, &all, 1) == MC_OK && all > 0 : good;
+}
+
+bool ranks_any(const struct run *r, bool yes)
+{
+    double any = yes;
+    return r->comm ? mc_comm_reduce(r->comm, "max", MC_FLOAT64, &any, 1) == MC_OK && any > 0 : yes;
+}
+
+bool ranks_compile(struct run *r)
+{
+    const int64_t batch = mc_net_training(r->m.net)->batch;
+    const bool strict = strcmp(mc_flag_get("deterministic"), "True") == 0;
+    r->o.parts = r->o.parts || !strict ? r->o.parts : batch < 8 ? batch : 8;
+    r->learner = mc_learner_new(r->m.net, r->comm, batch, r->o.parts);
+    return r->learner || !complain("cannot compile the training: %s", mc_last_error());
+}
+
+bool ranks_test(struct run *r, struct findings *f)
+{
+    double found[3] = { 1, 0, 0 };
+    if (ranks_first(r)) {
+        found[0] = test_run(&r->m, r->test_batches, f);
+        found[1] = f->loss;
+        found[2] = f->error;
+    }
+    if (r->comm && mc_comm_broadcast(r->comm, 0, MC_FLOAT64, found, 3) < 0) {
+        return complain_library("test"), false;
+    }
+    f->loss = found[1];
+    f->error = found[2];
+    return found[0] > 0;
+}
+
+/* One mistake in the words of the command line would be told by each rank. */
+void ranks_hush(struct run *r)
+{
+    FILE *kept = r->comm && mc_comm_size(r->comm) > 1 ? tmpfile() : NULL;
+    if (kept) {
+        fflush(stderr);
+        r->errors = dup(STDERR_FILENO);
+        dup2(fileno(kept), STDERR_FILENO);
+        fclose(kept);
+    }
+}
+
+void ranks_speak(struct run *r, bool tell)
+{
+    char part[1024];
+    if (!r->errors) {
+        return;
+    }
+    fflush(stderr);
+    const bool said = lseek(STDERR_FILENO, 0, SEEK_CUR) > 0;
+    const int size = mc_comm_size(r->comm), rank = mc_comm_rank(r->comm);
+    double first = said ? rank : size;
+    const bool all = mc_comm_reduce(r->comm, "min", MC_FLOAT64, &first, 1) == MC_OK;
+    lseek(STDERR_FILENO, 0, SEEK_SET);
+    for (ssize_t n; (tell || said) && (!all || first == rank) && (n = read(STDERR_FILENO, part, sizeof part)) > 0;) {
+        if (write(r->errors, part, (size_t)n) < n) {
+            break;
+        }
+    }
+    dup2(r->errors, STDERR_FILENO);
+    close(r->errors);
+    r->errors = 0;
+}
+
+void ranks_close(struct run *r, bool alone)
+{
+    if (r->comm && alone) {
+        fflush(NULL);
+        mc_comm_abort(r->comm);
+    }
+    mc_learner_free(r->learner);
+    mc_comm_free(r->comm);
+}

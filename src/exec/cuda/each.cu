@@ -11,12 +11,13 @@ typedef mc_each_args args;
 
 __device__ __forceinline__ i64 offset(const args &a, i64 e, const i64 *stride)
 {
+    const int last = a.axes - 1; /* which needs no division: they take longer than the rest */
     i64 at = 0;
-    _Pragma("unroll 1") for (int d = 0; d < a.axes; d++) {
+    _Pragma("unroll 1") for (int d = 0; d < last; d++) {
         at += e % a.size[d] * stride[d];
         e /= a.size[d];
     }
-    return at;
+    return last < 0 ? 0 : at + e * stride[last];
 }
 
 __device__ __forceinline__ bool before(C u, C v) { return u < v || (v != v && u == u); }

@@ -141,6 +141,8 @@ PROMISES = [
     ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),
     ("norm cuda",   "batch 32x64x56x56",      "*",       "torch:compile", 1.0, 1.3),
     ("softmax cuda", "* least",               "*",       "torch:compile", 1.0, 1.3),
+    *(("linalg cuda", f"{work}{what}",        "*",       "torch",  0.9,   1.2) for work in ("cholesky", "solve", "eigh", "svd")
+      for what in (" * least", " * geometric mean")),
 ]
 WIDTH = ["bfloat16", "tf32", "float32"]
 

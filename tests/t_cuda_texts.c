@@ -4,6 +4,7 @@
 #include "heavy/conv/cuda/cuda.h"
 #include "exec/cuda/cuda.h"
 #include "heavy/factor/cuda/cusolver.h"
+#include "heavy/factor/cuda/stack.h"
 #include "op/matrix/matrix.h"
 #include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/conv/cuda/implicit/tma.h"
@@ -268,6 +269,31 @@ TEST(cuda_factor_texts_compile)
             mc_str_free(&defines);
         }
     }
+}
+
+/* A block of threads for each matrix: in shared memory, or, of float64, in the scratch. */
+TEST(cuda_stack_texts_compile)
+{
+    int compiled = 0;
+    NEEDS_NVRTC;
+    for (int kind = 0; kind < FACTOR_NKIND; kind++) {
+        for (int wide = 0; wide < 2; wide++) {
+            const bool spectrum = kind >= FACTOR_EIGH;
+            const int64_t n = wide && !spectrum ? 200 : 20;
+            const struct mc_factor f = { .kind = (enum mc_factor_kind)kind,
+                                         .dtype = wide ? MC_FLOAT64 : MC_FLOAT32,
+                                         .batch = 1,
+                                         .g = { n, spectrum && kind < FACTOR_SVD ? 1 : n, n } };
+            struct mc_factor_stack_kernel k;
+            struct mc_str defines = { 0 };
+            if (mc_factor_stack_of(&f, 227 << 10, 132, &k, &defines)) {
+                compile(k.text, defines.s, "", wide ? 80 : 90);
+                compiled++;
+            }
+            mc_str_free(&defines);
+        }
+    }
+    CHECK(compiled == 2 * 9, "%d of 9 kinds", compiled);
 }
 
 /* Each kind of ctc_loss, of every float. */

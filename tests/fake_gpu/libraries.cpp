@@ -25,17 +25,17 @@ template <class T> static void store(T *x, int64_t ld, int64_t m, int64_t n, con
         for (int64_t i = 0; i < m; i++)
             x[i + j * ld] = (T)y[i + j * m];
 }
-/* U' U of the upper triangle; 1 + the pivot that is not positive, which is left as it was found */
+/* L L' of the lower triangle; 1 + the pivot that is not positive, which is left as it was found */
 template <class T> static int potrf(T *a, int64_t ld, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
         for (int64_t i = 0; i <= k; i++) {
-            double sum = (double)a[i + k * ld];
+            double sum = (double)a[k + i * ld];
             for (int64_t j = 0; j < i; j++)
-                sum -= (double)a[j + i * ld] * (double)a[j + k * ld];
+                sum -= (double)a[i + j * ld] * (double)a[k + j * ld];
             if (i == k && !(sum > 0))
                 return (int)k + 1;
-            a[i + k * ld] = (T)(i == k ? sqrt(sum) : sum / (double)a[i + i * ld]);
+            a[k + i * ld] = (T)(i == k ? sqrt(sum) : sum / (double)a[i + i * ld]);
         }
     }
     return 0;
@@ -338,6 +338,7 @@ template <class T> static int transform(int number, void *from, void *to, bool b
 extern "C" {
 int cublasGetProperty(int which, int *v) { return *v = which ? 0 : 13, 0; }
 int cublasCreate_v2(void **h) { return *h = (void *)1, 0; }
+int cublasDestroy_v2(void *) { return 0; }
 int cublasSetStream_v2(void *, void *) { return 0; }
 /* x op(a) = b from the right: transposed, op(a)' x' = b' */
 #define TRSM(name, R) \
@@ -360,10 +361,13 @@ TRSM(cublasDtrsm_v2, double)
 int cusolverGetProperty(int which, int *v) { return *v = which ? 0 : 12, 0; }
 int cusolverDnCreate(void **h) { return *h = (void *)1, 0; }
 int cusolverDnCreateParams(void **p) { return *p = (void *)1, 0; }
+int cusolverDnDestroy(void *) { return 0; }
 int cusolverDnSetStream(void *, void *) { return 0; }
 int cusolverDnXpotrf_bufferSize(void *, void *, int, int64_t, int, const void *, int64_t, int, size_t *device, size_t *host) { return SOME, 0; }
-int cusolverDnXpotrf(void *, void *, int, int64_t n, int type, void *a, int64_t ld, int, void *, size_t, void *, size_t, int *info)
+int cusolverDnXpotrf(void *, void *, int upper, int64_t n, int type, void *a, int64_t ld, int, void *, size_t, void *, size_t, int *info)
 {
+    if (upper)
+        return 7;
     BOTH(*info = potrf((T *)a, ld, n));
 }
 int cusolverDnXgetrf_bufferSize(void *, void *, int64_t, int64_t, int, const void *, int64_t, int, size_t *device, size_t *host) { return SOME, 0; }

@@ -1,27 +1,32 @@
-/* factor.c: factorizations on a GPU.  Stacks of small matrices are computed by a thread each (factor.cu),
- * large ones by cuSOLVER and cuBLAS, one after another (heavy/factor/cuda); others by the solvers of the CPU,
- * on the host: their inputs and results are copied.
+/* factor.c: factorizations on a GPU: what computes them.
+ *
+ *   blocks    small matrices, and stacks of them: a block of threads each (heavy/factor/cuda/stack.c)
+ *   threads   stacks of tiny matrices, and kinds for which blocks have no kernel: a thread each (factor.cu)
+ *   library   large ones: cuSOLVER and cuBLAS, one after another (heavy/factor/cuda/cusolver.c)
+ *   host      others: the solvers of the CPU; inputs and results are copied
  *
  * Invariant: a matrix that cannot be treated sets the error words of the call; the message is that of the
  * CPU. */
 #include "exec/cuda/cuda.h"
-#include "exec/cuda/factor_args.h"
 #include "heavy/factor/cuda/cusolver.h"
+#include "heavy/factor/cuda/factor_args.h"
+#include "heavy/factor/cuda/stack.h"
 #include "op/matrix/matrix.h"
 
-enum { THREADS = 64, LEAST_BATCH = 64, MOST_ELEMENTS = 48 * 48, MOST_THREADS = 1 << 15 };
+enum { THREADS = 64, LEAST_BATCH = 64, MOST_ELEMENTS = 48 * 48, MOST_THREADS = 1 << 15, TINY = 4 };
 /* By times of an H100 (bench/results/linalg-cuda.txt) and of another host (linalg.txt). */
-enum { LEAST_ROWS = 256 };
+enum { LEAST_ROWS = 256, LEAST_CHOLESKY = 65 };
 enum { OPERANDS = FACTOR_MOST_IN + FACTOR_MOST_OUT };
 struct factor {
     struct mc_exec exec;
     struct mc_factor f;
-    void *kernel;               /* NULL: on the host, or by the libraries */
-    struct mc_plan *plan;       /* there */
+    struct mc_factor_stack_kernel stack; /* by threads or blocks; work: of each of them */
+    struct mc_plan *plan;       /* on the host; or NULL */
     struct mc_cusolver *large;  /* by the libraries; or NULL */
     int value[OPERANDS];        /* by operand; -1: none, or nothing reads it */
     int64_t copy[OPERANDS];     /* offset in the scratch of a contiguous copy; -1: none is needed */
-    int64_t threads, work;      /* offset of their work */
+    int64_t work;               /* offset of the work */
+    size_t of_work;             /* how many have work: threads or blocks */
 };
 
 static const char text[] = {
@@ -50,7 +55,7 @@ void mc_factor_source(const struct mc_factor *f, struct mc_str *defines)
     mc_str_addf(defines, "\n#define REAL %s\n", mc_dtypes[f->dtype].c);
 }
 
-/* ---- a thread for each matrix ---- */
+/* ---- a thread or a block for each matrix ---- */
 
 static size_t lines(size_t bytes)
 {
@@ -75,8 +80,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                      char *scratch)
 {
     const struct factor *x = (const struct factor *)(const void *)e;
-    struct mc_factor_args a = { .batch = x->f.batch,
-                                .stride = (int64_t)mc_factor_work(&x->f) / 16 * 16 + 16 };
+    struct mc_factor_args a = { .batch = x->f.batch, .stride = (int64_t)x->stack.work };
     const size_t size = mc_dtypes[x->f.dtype].size;
     char *at[OPERANDS];
     TRY(addresses(f, p, x, scratch, at));
@@ -94,8 +98,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     a.work = scratch + x->work;
     a.err = mc_cuda_fn_of(f)->failed;
     a.number = mc_cuda_fn_number(f, step);
-    const struct mc_grid g = { { (unsigned)(x->threads / THREADS), 1, 1 }, { THREADS, 1, 1 }, 0 };
-    return mc_cuda_launch(mc_cuda_of(f->code), x->kernel, "factor", &g, &a, sizeof a);
+    return mc_cuda_launch(mc_cuda_of(f->code), x->stack.kernel, x->stack.name, &x->stack.grid, &a, sizeof a);
 }
 
 /* ---- by the libraries ---- */
@@ -186,46 +189,78 @@ static bool place(const struct mc_shape_plan *p, const mc_node *n, struct factor
             *bytes += lines((size_t)(x->f.batch * x->f.out[i]) * x->f.out_size[i]);
         }
     }
-    x->threads = (MC_MIN(x->f.batch, (int64_t)MOST_THREADS) + THREADS - 1) / THREADS * THREADS;
     x->work = (int64_t)*bytes;
-    *bytes += x->large ? mc_cusolver_scratch(x->large) : (size_t)x->threads * (mc_factor_work(&x->f) + 16);
+    *bytes += x->large ? mc_cusolver_scratch(x->large) : x->stack.work * x->of_work;
     return true;
 }
 
-static mc_status load(struct factor *x)
+static mc_status load_threads(struct factor *x)
 {
     struct mc_str defines = { 0 };
-    const struct mc_cuda_kernel_ref kernel = { &x->kernel, "factor" };
+    const struct mc_cuda_kernel_ref kernel = { &x->stack.kernel, "factor" };
+    const int64_t blocks = (MC_MIN(x->f.batch, (int64_t)MOST_THREADS) + THREADS - 1) / THREADS;
+    x->stack = (struct mc_factor_stack_kernel){ .name = "factor",
+                                                .grid = { { (unsigned)blocks, 1, 1 }, { THREADS, 1, 1 }, 0 },
+                                                .work = mc_factor_work(&x->f) / 16 * 16 + 16 };
+    x->of_work = (size_t)blocks * THREADS;
     mc_factor_source(&x->f, &defines);
     return mc_cuda_kernels(&mc_factor_step_text, &defines, &kernel, 1) ? MC_OK : mc_last_status();
 }
 
-static bool is_small(const struct factor *x)
+static mc_status load_blocks(struct factor *x)
 {
-    return x->f.batch >= LEAST_BATCH && x->f.in[0] > 0 && x->f.in[0] <= MOST_ELEMENTS &&
-           x->f.out[0] <= MOST_ELEMENTS;
+    TRY(mc_factor_stack_new(&x->f, &x->stack));
+    x->of_work = x->stack.grid.blocks[0];
+    return MC_OK;
 }
 
-/* Where the host is forbidden (the flag cuda.host), matrices of any size are the libraries'. */
-static bool is_large(const struct factor *x)
+static mc_status load_library(struct factor *x)
 {
-    const int64_t rows = x->f.nin > 1 ? x->f.g[0] : MC_MAX(x->f.g[0], x->f.g[1]);
-    return (rows >= LEAST_ROWS || !mc_flag_int(FLAG_cuda_host)) && !mc_cusolver_refuse(&x->f);
+    x->large = mc_cusolver_new(&x->f);
+    x->exec.ops = &large_ops;
+    return x->large ? MC_OK : mc_last_status();
 }
 
-/* On the GPU; *bytes: of the scratch.  *can: false: neither way can. */
+/* Where the host is forbidden (the flag cuda.host), matrices of any size stay on the GPU if anything there
+ * takes them.  NULL: nothing does. */
+typedef mc_status loader(struct factor *x);
+static loader *way(const struct factor *x)
+{
+    const struct mc_factor *f = &x->f;
+    const int64_t rows = f->nin > 1 ? f->g[0] : MC_MAX(f->g[0], f->g[1]);
+    const char *wanted = mc_flag_text(FLAG_cuda_factor);
+    const int64_t least = f->kind == FACTOR_CHOLESKY ? LEAST_CHOLESKY : LEAST_ROWS;
+    const bool takes = mc_factor_stack_takes(f), library = !mc_cusolver_refuse(f),
+               host = mc_flag_int(FLAG_cuda_host) != 0,
+               small = f->batch >= LEAST_BATCH && f->in[0] > 0 && f->in[0] <= MOST_ELEMENTS &&
+                       f->out[0] <= MOST_ELEMENTS;
+    if (strcmp(wanted, "host") == 0) {
+        return NULL;
+    }
+    if (strcmp(wanted, "library") == 0 && library) {
+        return load_library;
+    }
+    if (small && (!takes || rows <= TINY) && strcmp(wanted, "blocks") != 0) {
+        return load_threads;
+    }
+    if (takes && (strcmp(wanted, "blocks") == 0 || mc_factor_stack_wins(f, host))) {
+        return load_blocks;
+    }
+    if (library && (!host || rows >= least)) {
+        return load_library;
+    }
+    return takes && !host ? load_blocks : NULL;
+}
+
+/* On the GPU; *bytes: of the scratch.  *can: false: nothing there can. */
 static mc_status plan_on_device(const struct mc_shape_plan *p, const mc_node *n, struct factor *x,
                                 size_t *bytes, bool *can)
 {
-    const bool small = is_small(x);
-    *can = small || is_large(x);
-    if (*can && !small) {
-        x->large = mc_cusolver_new(&x->f);
-        TRY(x->large ? MC_OK : mc_last_status());
-        x->exec.ops = &large_ops;
-    }
+    loader *const load = way(x);
+    *can = load != NULL;
+    TRY(load ? load(x) : MC_OK);
     *can = *can && place(p, n, x, bytes);
-    return *can && small ? load(x) : MC_OK;
+    return MC_OK;
 }
 
 bool mc_cuda_factor_can(const struct mc_step *st, bool *checks)

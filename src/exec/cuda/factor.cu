@@ -1,6 +1,6 @@
 /* factor.cu: small matrices of a stack, each by one thread, by the texts of op/matrix, which precede this
  * one.  CALL is the call of one of them, on the operands in0 to out2 and work. */
-#include "exec/cuda/factor_args.h"
+#include "heavy/factor/cuda/factor_args.h"
 typedef mc_factor_args args;
 
 extern "C" __global__ void __launch_bounds__(64) factor(const __grid_constant__ args a)

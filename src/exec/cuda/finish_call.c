@@ -5,8 +5,8 @@
  * Invariant: after a failed check no update is made until the error has been returned. */
 #include "exec/cuda/ctc_args.h"
 #include "exec/cuda/cuda.h"
-#include "exec/cuda/factor_args.h"
 #include "exec/cuda/finish_call_args.h"
+#include "heavy/factor/cuda/factor_args.h"
 #include "op/ctc.h"
 #include <stdatomic.h>
 

@@ -4,13 +4,13 @@
  * The libraries are column-major.  Where a triangle or a symmetric matrix is given, or the result is as good
  * transposed, the memory is passed as it is, which is the transpose:
  *
- *   cholesky   the lower triangle of a is the upper one of the transpose; U' U is L L'
  *   triangular X' T' = B', from the right
  *   inverse    A' Y = 1 with the factors of A: Y is the transposed inverse
  *   eigh       the lower triangle again
  *   svd        of a wide matrix: the transpose's, with the vectors exchanged
  *
- * Others are copied to columns, which the libraries overwrite: pivots and signs are those of rows.
+ * Others are copied to columns, which the libraries overwrite: pivots and signs are those of rows.  So are
+ * those of cholesky: the library factorizes a lower triangle in less time than an upper one.
  *
  * Invariant: all work is on the device's stream. */
 #include "heavy/factor/cuda/cusolver.h"
@@ -19,7 +19,8 @@
 #include <math.h>
 
 enum { R_32F = 0, R_64F = 1, FILL_UPPER = 1, FILL_LOWER = 0, RIGHT = 1, TURNED = 1 };
-enum { TRANSPOSE, LOWER, UNIT, FINITE, REPLACE, TELL, ZEROS, ORDERS, UPRIGHT, AGAIN, NKERNEL };
+enum { WHOLE, BELOW, ABOVE };
+enum { TRANSPOSE, UNIT, FINITE, REPLACE, TELL, ZEROS, ORDERS, UPRIGHT, AGAIN, NKERNEL };
 /* parts of the scratch */
 enum { PART_A, PART_B, PART_U, PART_V, PART_W, PART_T, PART_PIVOTS, PART_INFO, PART_FLAG, PART_WORK, NPART };
 
@@ -28,9 +29,9 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_factor_large_text = { "heavy/factor/cuda/large.cu", text };
 static const char *const kernel_name[NKERNEL] = {
-    [TRANSPOSE] = "transpose", [LOWER] = "lower",   [UNIT] = "unit",   [FINITE] = "infinities",
-    [REPLACE] = "replace",     [TELL] = "tell",     [ZEROS] = "zeros", [ORDERS] = "orders",
-    [UPRIGHT] = "upright",     [AGAIN] = "again",
+    [TRANSPOSE] = "transpose", [UNIT] = "unit",     [FINITE] = "infinities", [REPLACE] = "replace",
+    [TELL] = "tell",           [ZEROS] = "zeros",   [ORDERS] = "orders",     [UPRIGHT] = "upright",
+    [AGAIN] = "again",
 };
 
 struct mc_cusolver {
@@ -60,16 +61,26 @@ static mc_status library(int code, const char *what)
     return code ? mc_fail(MC_EUNSUPPORTED, "%s failed with status %d", what, code) : MC_OK;
 }
 
+/* A handle is kept when all that belongs to it was made. */
 static void *solver(void)
 {
     struct mc_cuda *d = mc_cuda_current();
-    if (!d->solver &&
-        (mc_nv.cusolverDnCreate(&d->solver) != 0 || mc_nv.cusolverDnSetStream(d->solver, d->stream) != 0 ||
-         mc_nv.cusolverDnCreateParams(&d->solver_options) != 0)) {
-        d->solver = NULL;
-        mc_fail(MC_EUNSUPPORTED, "%s: cuSOLVER does not start", d->name);
+    void *made = NULL, *with = NULL;
+    if (d->solver) {
+        return d->solver;
     }
-    return d->solver;
+    if (mc_nv.cusolverDnCreate(&made) != 0) {
+        made = NULL;
+    } else if (mc_nv.cusolverDnSetStream(made, d->stream) == 0 && mc_nv.cusolverDnCreateParams(&with) == 0) {
+        d->solver = made;
+        d->solver_options = with;
+        return made;
+    }
+    if (made) {
+        mc_nv.cusolverDnDestroy(made);
+    }
+    mc_fail(MC_EUNSUPPORTED, "%s: cuSOLVER does not start", d->name);
+    return NULL;
 }
 
 static void *options(void)
@@ -80,12 +91,20 @@ static void *options(void)
 static void *triangular(void)
 {
     struct mc_cuda *d = mc_cuda_current();
-    if (!d->triangular && (mc_nv.cublasCreate_v2(&d->triangular) != 0 ||
-                           mc_nv.cublasSetStream_v2(d->triangular, d->stream) != 0)) {
-        d->triangular = NULL;
-        mc_fail(MC_EUNSUPPORTED, "%s: cuBLAS does not start", d->name);
+    void *made = NULL;
+    if (d->triangular) {
+        return d->triangular;
     }
-    return d->triangular;
+    if (mc_nv.cublasCreate_v2(&made) != 0) {
+        made = NULL;
+    } else if (mc_nv.cublasSetStream_v2(made, d->stream) == 0) {
+        return d->triangular = made;
+    }
+    if (made) {
+        mc_nv.cublasDestroy_v2(made);
+    }
+    mc_fail(MC_EUNSUPPORTED, "%s: cuBLAS does not start", d->name);
+    return NULL;
 }
 
 const char *mc_cusolver_refuse(const struct mc_factor *f)
@@ -182,7 +201,8 @@ static mc_status sizes_of_others(struct mc_cusolver *x)
 {
     size_t device = 0, host = 0;
     if (x->f.kind == FACTOR_CHOLESKY) {
-        TRY(library(mc_nv.cusolverDnXpotrf_bufferSize(solver(), options(), FILL_UPPER, x->m, x->type, NULL,
+        part(x, PART_A, x->m * x->m, x->size);
+        TRY(library(mc_nv.cusolverDnXpotrf_bufferSize(solver(), options(), FILL_LOWER, x->m, x->type, NULL,
                                                       x->m, x->type, &device, &host),
                     "cusolverDnXpotrf_bufferSize"));
     } else if (x->f.kind != FACTOR_TRIANGULAR) {
@@ -273,9 +293,10 @@ static mc_status launch(const struct run *r, int kernel, int64_t threads, const 
     return mc_cuda_launch(r->d, r->x->kernel[kernel], kernel_name[kernel], &g, a, sizeof *a);
 }
 
-/* to (cols, rows) = the transpose of from (rows, cols), both in C order; upper: zeros below to's diagonal */
+/* to (cols, rows) = the transpose of from (rows, cols), both in C order; kept: on which side of its diagonal
+ * it is not zeros */
 static mc_status transpose(const struct run *r, const void *from, int64_t rows, int64_t cols, int64_t ldf,
-                           void *to, int64_t ldt, bool upper)
+                           void *to, int64_t ldt, int kept)
 {
     const struct mc_large_args a = { .from = from,
                                      .to = to,
@@ -283,7 +304,7 @@ static mc_status transpose(const struct run *r, const void *from, int64_t rows, 
                                      .cols = cols,
                                      .ldf = ldf,
                                      .ldt = ldt,
-                                     .triangle = upper ? 2 : 0 };
+                                     .triangle = kept };
     return launch(r, TRANSPOSE, MC_MAX(rows * cols / 4, (int64_t)256), &a);
 }
 
@@ -351,16 +372,17 @@ static mc_status cholesky(const struct run *r)
 {
     const struct mc_cusolver *x = r->x;
     struct mc_large_args a = r->args;
-    TRY(copy(r, r->out[0], r->in[0], x->m * x->m));
-    TRY(library(mc_nv.cusolverDnXpotrf(solver(), options(), FILL_UPPER, x->m, x->type, r->out[0], x->m,
-                                       x->type, r->part[PART_WORK], x->work, x->host, x->nhost, info(r)),
+    char *columns = r->part[PART_A];
+    TRY(transpose(r, r->in[0], x->m, x->m, x->m, columns, x->m, WHOLE));
+    TRY(library(mc_nv.cusolverDnXpotrf(solver(), options(), FILL_LOWER, x->m, x->type, columns, x->m, x->type,
+                                       r->part[PART_WORK], x->work, x->host, x->nhost, info(r)),
                 "cusolverDnXpotrf"));
+    TRY(transpose(r, columns, x->m, x->m, x->m, r->out[0], x->m, BELOW));
     a.from = r->in[0];
     a.to = r->out[0];
     a.rows = x->m;
     a.info = info(r);
-    TRY(launch(r, AGAIN, 1, &a));
-    return simple(r, LOWER, r->out[0], x->m, x->m);
+    return launch(r, AGAIN, 1, &a);
 }
 
 static mc_status triangular_system(const struct run *r)
@@ -385,7 +407,7 @@ static mc_status triangular_system(const struct run *r)
 static mc_status eliminate(const struct run *r, int64_t cols)
 {
     const struct mc_cusolver *x = r->x;
-    TRY(transpose(r, r->in[0], x->m, cols, cols, r->part[PART_A], x->m, false));
+    TRY(transpose(r, r->in[0], x->m, cols, cols, r->part[PART_A], x->m, WHOLE));
     return library(mc_nv.cusolverDnXgetrf(solver(), options(), x->m, cols, x->type, r->part[PART_A], x->m,
                                           (int64_t *)(void *)r->part[PART_PIVOTS], x->type,
                                           r->part[PART_WORK], x->work, x->host, x->nhost, info(r)),
@@ -410,7 +432,7 @@ static mc_status lu(const struct run *r)
                                      .cols = x->least,
                                      .pivot = (const int64_t *)(const void *)r->part[PART_PIVOTS] };
     TRY(eliminate(r, x->n));
-    TRY(transpose(r, r->part[PART_A], x->n, x->m, x->m, r->out[0], x->n, false));
+    TRY(transpose(r, r->part[PART_A], x->n, x->m, x->m, r->out[0], x->n, WHOLE));
     return launch(r, ORDERS, x->m, &a);
 }
 
@@ -428,9 +450,9 @@ static mc_status solve(const struct run *r)
         TRY(copy(r, r->out[0], r->in[1], x->m));
         return substitute(r, 0, 1, r->out[0]);
     }
-    TRY(transpose(r, r->in[1], x->m, x->n, x->n, r->part[PART_B], x->m, false));
+    TRY(transpose(r, r->in[1], x->m, x->n, x->n, r->part[PART_B], x->m, WHOLE));
     TRY(substitute(r, 0, x->n, r->part[PART_B]));
-    return transpose(r, r->part[PART_B], x->n, x->m, x->m, r->out[0], x->n, false);
+    return transpose(r, r->part[PART_B], x->n, x->m, x->m, r->out[0], x->n, WHOLE);
 }
 
 static mc_status qr(const struct run *r)
@@ -439,12 +461,12 @@ static mc_status qr(const struct run *r)
     const bool whole = x->f.kind == FACTOR_QR;
     const int m = (int)x->m, c = (int)x->side, k = (int)x->least;
     void *a = r->part[PART_A], *t = r->part[PART_T], *work = r->part[PART_WORK];
-    TRY(transpose(r, r->in[0], x->m, x->n, x->n, a, x->m, false));
+    TRY(transpose(r, r->in[0], x->m, x->n, x->n, a, x->m, WHOLE));
     TRY(library(mc_nv.cusolverDnXgeqrf(solver(), options(), x->m, x->n, x->type, a, x->m, x->type, t, x->type,
                                        work, x->work, x->host, x->nhost, info(r)),
                 "cusolverDnXgeqrf"));
     char *upper = r->out[whole];
-    TRY(transpose(r, a, x->n, x->side, x->m, upper, x->n, true));
+    TRY(transpose(r, a, x->n, x->side, x->m, upper, x->n, ABOVE));
     if (!whole) {
         return MC_OK;
     }
@@ -452,7 +474,7 @@ static mc_status qr(const struct run *r)
                     ? mc_nv.cusolverDnDorgqr(solver(), m, c, k, a, m, t, work, x->nreflect, info(r))
                     : mc_nv.cusolverDnSorgqr(solver(), m, c, k, a, m, t, work, x->nreflect, info(r)),
                 "cusolverDnorgqr"));
-    return transpose(r, a, x->side, x->m, x->m, r->out[0], x->side, false);
+    return transpose(r, a, x->side, x->m, x->m, r->out[0], x->side, WHOLE);
 }
 
 static mc_status eigh(const struct run *r)
@@ -471,7 +493,7 @@ static mc_status eigh(const struct run *r)
     TRY(tell(r, PART_INFO, 0, r->out[0]));
     if (vectors) {
         TRY(upright(r, n, a, n, a, 0));
-        TRY(transpose(r, a, n, n, n, r->out[1], n, false));
+        TRY(transpose(r, a, n, n, n, r->out[1], n, WHOLE));
     }
     for (int i = 0; i <= vectors; i++) {
         nan.to = r->out[i];
@@ -487,7 +509,7 @@ static mc_status eigh(const struct run *r)
 static mc_status tall(const struct run *r)
 {
     const struct mc_cusolver *x = r->x;
-    TRY(x->m >= x->n ? transpose(r, r->in[0], x->m, x->n, x->n, r->part[PART_A], x->m, false)
+    TRY(x->m >= x->n ? transpose(r, r->in[0], x->m, x->n, x->n, r->part[PART_A], x->m, WHOLE)
                      : copy(r, r->part[PART_A], r->in[0], x->m * x->n));
     return check_finite(r, false, x->m * x->n);
 }
@@ -526,7 +548,7 @@ static mc_status by_iteration(const struct run *r, char *s)
                                        x->work, x->host, x->nhost, info(r)),
                 "cusolverDnXgesvd"));
     TRY(tell(r, PART_INFO, 0, NULL));
-    return wanted ? transpose(r, r->part[PART_W], q, q, q, r->part[PART_V], q, false) : MC_OK;
+    return wanted ? transpose(r, r->part[PART_W], q, q, q, r->part[PART_V], q, WHOLE) : MC_OK;
 }
 
 static mc_status svd(const struct run *r)
@@ -546,11 +568,11 @@ static mc_status svd(const struct run *r)
     if (upright_matrix) {
         TRY(upright(r, q, u, p, v, q));
         TRY(copy(r, r->out[2], v, q * q));
-        return transpose(r, u, x->side, p, p, r->out[0], x->side, false);
+        return transpose(r, u, x->side, p, p, r->out[0], x->side, WHOLE);
     }
     TRY(upright(r, q, v, q, u, p));
     TRY(copy(r, r->out[2], u, x->side * p));
-    return transpose(r, v, q, q, q, r->out[0], q, false);
+    return transpose(r, v, q, q, q, r->out[0], q, WHOLE);
 }
 
 /* ---- a run ---- */

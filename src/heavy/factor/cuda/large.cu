@@ -23,7 +23,7 @@ __device__ static T size_of(T x)
     return x < 0 ? -x : x;
 }
 
-/* to[j, i] = from[i, j]; triangle 2: zeros below to's diagonal */
+/* to[j, i] = from[i, j]; triangle 1: zeros above to's diagonal; 2: below it */
 extern "C" __global__ void __launch_bounds__(THREADS) transpose(const __grid_constant__ args a)
 {
     __shared__ T s[SIDE][SIDE + 1];
@@ -39,20 +39,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) transpose(const __grid_con
         __syncthreads();
         for (int k = y; k < SIDE; k += THREADS / SIDE) {
             if (i + x < a.rows && j + k < a.cols) {
-                a.to[(j + k) * a.ldt + i + x] = a.triangle == 2 && j + k > i + x ? (T)0 : s[x][k];
+                const i64 down = j + k - (i + x);
+                a.to[(j + k) * a.ldt + i + x] = a.triangle == (down < 0 ? 1 : 2) && down ? (T)0 : s[x][k];
             }
         }
         __syncthreads();
-    }
-}
-
-/* to (rows, cols): zeros above the diagonal */
-extern "C" __global__ void __launch_bounds__(THREADS) lower(const __grid_constant__ args a)
-{
-    EACH (e, a.rows * a.cols) {
-        if (e % a.cols > e / a.cols) {
-            a.to[e] = 0;
-        }
     }
 }
 

@@ -22,11 +22,20 @@
 void *mc_dnn_handle(void)
 {
     struct mc_cuda *d = mc_cuda_current();
-    if (!d->dnn && (mc_nv.cudnnCreate(&d->dnn) != 0 || mc_nv.cudnnSetStream(d->dnn, d->stream) != 0)) {
-        d->dnn = NULL;
-        mc_fail(MC_EUNSUPPORTED, "%s: cuDNN does not start", d->name);
+    void *made = NULL;
+    if (d->dnn) {
+        return d->dnn;
     }
-    return d->dnn;
+    if (mc_nv.cudnnCreate(&made) != 0) {
+        made = NULL;
+    } else if (mc_nv.cudnnSetStream(made, d->stream) == 0) {
+        return d->dnn = made;
+    }
+    if (made) {
+        mc_nv.cudnnDestroy(made);
+    }
+    mc_fail(MC_EUNSUPPORTED, "%s: cuDNN does not start", d->name);
+    return NULL;
 }
 
 mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand,

@@ -221,18 +221,35 @@ static mc_node *size_of_group(mc_node *x, int n, const int64_t *axis)
     return all;
 }
 
+/* Are the axes of x in the order of these groups, behind the batch axis? */
+static bool in_order(const struct side *s, bool inner_first)
+{
+    int64_t next = s->batch;
+    bool so = true;
+    for (int group = 0; group < 2; group++) {
+        const bool inner = (group == 0) == inner_first;
+        for (int i = 0; i < (inner ? s->ninner : s->nfree); i++) {
+            so &= (inner ? s->inner : s->free)[i] == next++;
+        }
+    }
+    return so;
+}
+
+/* The matrix of the free and the inner axes, which are its columns if it is the left one.  Axes that only
+ * change places as two groups do so after they are merged, so that contiguous memory is reshaped as a view. */
 static mc_node *as_matrix(const struct side *s, bool left)
 {
     int64_t order[2 * MC_MAX_RANK] = { 0 };
     mc_node *size[3];
     int n = 0, nsize = 0;
     bool simple = s->nfree <= 1 && s->ninner <= 1; /* no axes to merge; at most new axes of size 1 */
+    const bool turned = !simple && in_order(s, left) && !in_order(s, !left);
     if (s->batch) {
         order[n++] = 0;
         size[nsize++] = mc_size_of(s->x, 0);
     }
     for (int group = 0; group < 2; group++) {
-        bool inner = (group == 1) == left;
+        bool inner = (group == 1) == (left != turned);
         int count = inner ? s->ninner : s->nfree;
         const int64_t *axis = inner ? s->inner : s->free;
         if (simple && count == 0) {
@@ -244,7 +261,10 @@ static mc_node *as_matrix(const struct side *s, bool left)
         size[nsize++] = size_of_group(s->x, count, axis);
     }
     mc_node *x = shuffle(s->x, n, order);
-    return simple ? x : reshape(x, nsize, size);
+    x = simple ? x : reshape(x, nsize, size);
+    return !turned || mc_is_error(x)
+               ? x
+               : shuffle(x, nsize, s->batch ? (int64_t[]){ 0, 2, 1 } : (int64_t[]){ 1, 0 });
 }
 
 /* The sum over the paired inner axes. The result has the batch axis, a's free axes, b's free axes. */

@@ -144,7 +144,9 @@ static bool can_use_value(const struct mc_kernel *k, int i)
     case K_LOAD: return v->dtype == MC_FLOAT32;
     case K_INDEX: return can_use_index(k, i);
     case K_OP: return can_use_op(k, v);
-    case K_CAST: return v->dtype == MC_FLOAT32 && k->val.at[v->arg[0]].dtype == MC_BOOL;
+    case K_CAST:
+        return v->dtype == MC_FLOAT32 &&
+               (k->val.at[v->arg[0]].dtype == MC_BOOL || k->val.at[v->arg[0]].dtype == MC_FLOAT32);
     default: return false;
     }
 }
@@ -241,8 +243,13 @@ void mc_vector_kernel_define(struct print *p, int v)
         }
         return;
     }
-    if (x->kind == K_CAST) {
+    if (x->kind == K_CAST && p->k->val.at[x->arg[0]].dtype == MC_BOOL) {
         mc_str_addf(p->out, "v_sel(v%d, v_all(1), v_all(0)); ", x->arg[0]);
+        return;
+    }
+    if (x->kind == K_CAST) { /* a copy */
+        ref(p, x->arg[0]);
+        mc_str_add(p->out, "; ");
         return;
     }
     mc_str_addf(p->out, "op_%s_%s(", x->op->name, mc_print_op_dtype(p->k, x) == MC_BOOL ? "m" : "v");

@@ -116,6 +116,13 @@ struct mc_backend {
     bool (*resident)(struct mc_function *body, const struct mc_shape_plan *p, const struct mc_body_steps *s);
     bool (*note)(struct mc_function *body, const struct mc_shape_plan *p, char *const *to);
     mc_status (*run_noted)(struct mc_function *body, const struct mc_shape_plan *p);
+    /* The same for a body of one step; or NULL.  repeats: state[v] is i + 1 for values that are read from or
+     * stored in state i, else 0.  repeat: the addresses are those of the first of these steps.  *beyond: the
+     * results are void, since an argument of a bounded kernel was beyond its bound */
+    enum mc_repeats (*repeats)(const struct mc_function *body, const struct mc_shape_plan *p, int step,
+                               const int *state);
+    mc_status (*repeat)(struct mc_function *body, const struct mc_shape_plan *p, int step,
+                        const struct mc_repeat *how, bool *beyond);
     mc_array *(*copy_on_device)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     /* results. result_make: before the steps, prepares where the result goes. result_take: after them, sets
      * f->result[output] */

@@ -78,6 +78,15 @@ struct mc_exec_ops {
     /* run before all other steps and outside of captures: its source may lie elsewhere at each call */
     bool ahead;
 };
+/* How all steps of a loop run whose body is one step: the states are updated in place, or have two buffers
+ * each. */
+enum mc_repeats { REPEATS_NOT, REPEATS_IN_PLACE, REPEATS_BY_TURNS };
+struct mc_repeat {
+    int64_t times;
+    const int64_t *move;        /* by value: bytes from step to step */
+    const bool *turns;          /* by value: it moves back in the next step; NULL: none does */
+};
+
 struct mc_step_plan {
     struct mc_exec *exec;       /* NULL: the step does nothing */
     struct mc_exec *epilogue;     /* a kernel that runs after exec, on a solver's result; or NULL */

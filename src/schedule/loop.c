@@ -31,6 +31,9 @@ struct loop {
     int *run;               /* the steps that do something */
     int nrun;
     bool watched;           /* the steps are timed or checked */
+    enum mc_repeats repeats; /* how the backend runs all steps but the first at once */
+    int64_t *move;          /* by value, for that: bytes from step to step */
+    bool *turns;            /* by value: it moves back in the next step */
     int64_t *bytes, *buffer; /* by state: its size; the offset of its buffers in the arena */
     int64_t flag;           /* the condition's offset in the arena */
 };
@@ -49,6 +52,8 @@ static void loop_free(struct mc_exec *e)
     mc_free(x->in);
     mc_free(x->out);
     mc_free(x->moving);
+    mc_free(x->move);
+    mc_free(x->turns);
     mc_free(x->run);
     mc_free(x->bytes);
     mc_free(x->buffer);
@@ -133,10 +138,34 @@ struct walk {
     char *state[MC_MOST_STATES], *all[MC_MOST_STATES];
     int64_t t;
     bool last, even;
+    bool beyond;            /* the steps have to be made one by one, from the first */
 };
 
+/* All steps behind the first one, by the backend at once. */
+static mc_status repeat(const struct loop *x, struct walk *w)
+{
+    const struct mc_loop *l = &x->l;
+    const bool in_place = x->repeats == REPEATS_IN_PLACE;
+    const struct mc_repeat how = { x->steps - 1, x->move, in_place ? NULL : x->turns };
+    for (int i = 0; i < l->nstate; i++) {
+        x->in[l->nsequence + i].at = w->state[i];
+        x->out[i].at = in_place && !w->all[i] ? w->state[i] : state_at(x, i, 1, w->all[i]);
+    }
+    place(x);
+    TRY(x->body->code->backend->repeat(x->body, x->plan, x->run[0], &how, &w->beyond));
+    w->t = x->steps - 1;
+    for (int i = 0; i < l->nstate; i++) {
+        w->state[i] = in_place && !w->all[i] ? w->state[i] : state_at(x, i, w->t, w->all[i]);
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        x->out[l->nstate + i].at += how.times * x->out[l->nstate + i].stride;
+    }
+    return MC_OK;
+}
+
+/* single: each step is run by itself */
 static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                      struct loop *x, bool noting, struct walk *w)
+                      struct loop *x, bool noting, bool single, struct walk *w)
 {
     const struct mc_loop *l = &x->l;
     const struct mc_space *remote = f->code->device->space;
@@ -183,6 +212,9 @@ static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, cons
         if (l->until && remote) {
             TRY(remote->get(remote, &w->last, x->arena + x->flag, sizeof w->last));
         }
+        if (x->repeats && !single && !noting && !x->watched && x->steps > 1) {
+            TRY(repeat(x, w));
+        }
     }
     return MC_OK;
 }
@@ -209,9 +241,10 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
     const struct mc_space *remote = f->code->device->space;
     struct walk w = { .even = false };
     if (may_note(x)) {
-        TRY(walk(f, p, st, x, true, &w));
+        TRY(walk(f, p, st, x, true, true, &w));
     }
-    TRY(w.even ? backend->run_noted(x->body, x->plan) : walk(f, p, st, x, false, &w));
+    TRY(w.even ? backend->run_noted(x->body, x->plan) : walk(f, p, st, x, false, false, &w));
+    TRY(w.beyond ? walk(f, p, st, x, false, true, &w) : MC_OK);
     for (int i = 0; i < l->nstate; i++) {
         const struct mc_slot *to = &p->slot[st->dst[i]];
         TRY(copy_state(f, to, w.state[i], f->ptr[st->dst[i]]));
@@ -389,6 +422,47 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
     return x->arena ? MC_OK : mc_last_status();
 }
 
+/* Finds out how the backend can run all steps at once, and how the body's values move then. */
+static mc_status plan_repeats(struct loop *x)
+{
+    const struct mc_backend *b = x->body->code->backend;
+    const size_t n = x->body->code->program.value.n + 1;
+    bool can = b->repeats && x->nrun == 1 && !x->l.until;
+    for (int j = 0; j < x->body->code->program.noutput; j++) {
+        can &= !x->out[j].copied;
+    }
+    if (!can) {
+        return MC_OK;
+    }
+    int *state = mc_calloc(n, sizeof *state, "loop"); /* by value: of which state it is, plus one */
+    x->move = mc_calloc(n, sizeof *x->move, "loop");
+    x->turns = mc_calloc(n, sizeof *x->turns, "loop");
+    if (!state || !x->move || !x->turns) {
+        mc_free(state);
+        return MC_EMEMORY;
+    }
+    for (int k = 0; k < x->nmoving; k++) {
+        const struct moving *m = &x->moving[k];
+        const int i = m->input ? m->of - x->l.nsequence : m->of;
+        const bool is_state = i >= 0 && i < x->l.nstate,
+                   kept = is_state && mc_loop_kept_result(&x->l, i) >= 0;
+        state[m->value] = is_state ? i + 1 : 0;
+        x->move[m->value] = kept ? x->bytes[i] : is_state ? 0 : (m->input ? x->in : x->out)[m->of].stride;
+    }
+    x->repeats = b->repeats(x->body, x->plan, x->run[0], state);
+    for (int k = 0; k < x->nmoving && x->repeats == REPEATS_BY_TURNS; k++) {
+        const struct moving *m = &x->moving[k];
+        const int i = state[m->value] - 1;
+        if (i >= 0 && mc_loop_kept_result(&x->l, i) < 0) {
+            const int64_t by = mc_loop_rounded(x->bytes[i]);
+            x->move[m->value] = m->input ? by : -by;
+            x->turns[m->value] = true;
+        }
+    }
+    mc_free(state);
+    return MC_OK;
+}
+
 /* with that of loops in the body, and of what its solvers prepare */
 static size_t memory_of(const struct loop *x)
 {
@@ -430,6 +504,7 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
     s = s < 0 ? s : check_results(p, st, x);
     s = s < 0 ? s : plan_ports(p, st, x);
     s = s < 0 ? s : find_moving(x);
+    s = s < 0 ? s : plan_repeats(x);
     if (s < 0) {
         loop_free(&x->exec);
         return s;

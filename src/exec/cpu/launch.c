@@ -132,9 +132,8 @@ static void task_column_sums(struct mc_running *r, int64_t from, int64_t to, cha
     }
 }
 
-static void work(void *arg, int64_t from, int64_t to, int thread)
+void mc_launch_part(struct mc_running *r, int64_t from, int64_t to, int thread)
 {
-    struct mc_running *r = arg;
     const struct mc_launch *l = r->l;
     char *const *base = r->base, *p[MOST_OPERANDS + 1];
     int64_t n[4] = { l->n[0], l->n[1], l->n[2], 0 };
@@ -169,6 +168,11 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
         }
         l->fn(p, l->s, n, r->err);
     }
+}
+
+static void work(void *arg, int64_t from, int64_t to, int thread)
+{
+    mc_launch_part(arg, from, to, thread);
 }
 
 void mc_running_tell(struct mc_running *r, const int64_t *err)
@@ -336,7 +340,7 @@ static void free_exec(struct mc_exec *e)
     mc_launch_free((struct mc_launch *)e);
 }
 
-static const struct mc_exec_ops kernel = { .run = run, .free = free_exec };
+const struct mc_exec_ops mc_launch_exec = { .run = run, .free = free_exec };
 
 struct mc_launch *mc_launch_new(const struct mc_function *f, int step)
 {
@@ -346,7 +350,7 @@ struct mc_launch *mc_launch_new(const struct mc_function *f, int step)
     if (!l) {
         return NULL;
     }
-    *l = (struct mc_launch){ .exec = { &kernel },
+    *l = (struct mc_launch){ .exec = { &mc_launch_exec },
                              .fn = f->code->fn[step],
                              .reduce_fn = f->code->reduce_fn[step],
                              .nop = nop,

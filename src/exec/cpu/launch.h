@@ -6,6 +6,7 @@
 #include "device/cpu/cpu.h"
 #include "exec/function.h"
 
+extern const struct mc_exec_ops mc_launch_exec;
 struct mc_launch {
     struct mc_exec exec;
     bool stream;                /* results are larger than the caches and are stored past them */
@@ -29,6 +30,7 @@ struct mc_launch {
     size_t copies;              /* bytes of those copies */
     size_t scratch;             /* bytes of row buffers for each thread; or of accumulators for all */
     double bytes;
+    double ns;                  /* an estimate of the time of one thread */
 };
 struct mc_running {             /* one kernel step while it runs */
     const struct mc_step *st;
@@ -41,6 +43,14 @@ struct mc_running {             /* one kernel step while it runs */
     int axis[5];
     int64_t err[4];             /* set by kernels (kernel.h) */
 };
+static inline bool mc_is_launch(const struct mc_exec *e) { return e && e->ops == &mc_launch_exec; }
+/* runs units [from, to) of the loop that is split, as that thread */
+void mc_launch_part(struct mc_running *r, int64_t from, int64_t to, int thread);
+/* repeat.c: all steps of a loop whose body is one map (backend.h) */
+enum mc_repeats mc_launch_repeats(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                  const int *state);
+mc_status mc_launch_repeat(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                           const struct mc_repeat *how, bool *beyond);
 int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o, int v, bool dense, int a);
 /* *exec stays NULL if the kernel has too few loops for the axes of this shape. */
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec);

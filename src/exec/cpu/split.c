@@ -8,20 +8,19 @@
 static const double MOST_KEPT = 24e6;
 enum { REDUCTION_CHUNK = 32768, REDUCTION_CHUNKS = 256 };
 
-/* One thread if the estimate is below 8 us.  Each reduction of a row adds 8 ns, to combine the lanes. */
-static int threads_for(const struct mc_function *f, const struct mc_kernel *k, const struct mc_launch *l,
-                       double elements)
+/* Each reduction of a row adds 8 ns, to combine the lanes. */
+static double ns_of(const struct mc_kernel *k, const struct mc_launch *l, double elements)
 {
     double rows = k->mode == KERNEL_ROW ? (double)(l->n[1] * l->outer_total) : 0;
-    double ns = elements * (k->flops * 0.03) + l->bytes * 0.03 + rows * k->nreduce * 8;
-    return ns < 8000 ? 1 : f->threads;
+    return elements * (k->flops * 0.03) + l->bytes * 0.03 + rows * k->nreduce * 8;
 }
 
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l,
                      double elements)
 {
     enum mc_kernel_mode mode = st->kernel->mode;
-    l->threads = threads_for(f, st->kernel, l, elements);
+    l->ns = ns_of(st->kernel, l, elements);
+    l->threads = l->ns < 8000 ? 1 : f->threads;
     l->split = SPLIT_NOT;
     l->units = l->grain = 1;
     if (mode == KERNEL_FULL_REDUCTION) {

@@ -9,10 +9,11 @@
  *   b[t, s] = sum over the next states r of b[t+1, r] * y[t+1, c_r]     the ends that go on from state s
  *   d cost / d x[t, c] = y[t, c] - sum over s with c_s = c of a[t, s] * b[t, s] / (sum of a * b over all s)
  *
- * The Hessian times a direction v is the change of that gradient along v: each logarithm has its change
- * beside it.
+ * The Hessian times a direction v is the change of that gradient along v: each number has the change of
+ * its logarithm beside it.
  *
- * Invariant: all of this is computed as logarithms in double, each example by itself (ctc_sums.h). */
+ * Invariant: all of this is computed in double, with exponents beside the numbers so that none is too small,
+ * each example by itself (ctc_sums.h). */
 #include "op/ctc.h"
 #include "op/op.h"
 #include <math.h>
@@ -55,11 +56,11 @@ int mc_ctc_kind(const struct mc_op *op)
 
 mc_status mc_ctc_work(int kind, int64_t steps, int64_t labels, size_t *bytes)
 {
-    const size_t states = 2 * (size_t)labels + 1, moves = 1 + (kind == CTC_CHANGE);
+    const size_t states = 2 * (size_t)labels + 1, moves = kind == CTC_CHANGE;
     size_t each = 0, words = 0;
-    const bool fits = mc_mul_size(kind == CTC_COST ? 2 : (size_t)steps + 2, moves, &each) &&
+    const bool fits = mc_mul_size(kind == CTC_COST ? 2 : (size_t)steps + 2, 2 + moves, &each) &&
                       mc_mul_size(each + 3, states, &words) &&
-                      mc_mul_size(words + (size_t)steps * moves, sizeof(double), bytes);
+                      mc_mul_size(words + (size_t)steps * (1 + moves), sizeof(double), bytes);
     return fits ? MC_OK : mc_fail(MC_EMEMORY, "ctc_loss: too many steps and labels");
 }
 

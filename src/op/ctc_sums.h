@@ -21,8 +21,9 @@ struct ctc_sequence {
     int64_t rows, steps, classes, labels, states;
     int kind, dtype, label_dtype; /* dtypes: for CTC_READ, CTC_WRITE and CTC_LABEL */
     double *norm, *mean;        /* (steps): the logarithm of the sum of exp(x); the mean of v */
-    /* (steps, or 2 of CTC_COST, states) and (2, states): logarithms and their changes */
-    double *a, *da, *b, *db;
+    /* (steps, or 2 of CTC_COST, states) and (2, states): the numbers a 2^ae and b 2^be, and the changes of
+     * their logarithms */
+    double *a, *ae, *da, *b, *be, *db;
     /* (states): the class; the next state of that class or -1; is it the first? */
     int64_t *c, *next, *first;
 };
@@ -35,9 +36,11 @@ TARGET static void ctc_place(struct ctc_sequence *e, double *work)
     e->norm = work;
     e->mean = e->norm + e->rows;
     e->a = e->mean + (moves ? e->rows : 0);
-    e->da = e->a + kept * states;
+    e->ae = e->a + kept * states;
+    e->da = e->ae + kept * states;
     e->b = e->da + (moves ? kept * states : 0);
-    e->db = e->b + (e->kind == CTC_COST ? 0 : 2 * states);
+    e->be = e->b + (e->kind == CTC_COST ? 0 : 2 * states);
+    e->db = e->be + (e->kind == CTC_COST ? 0 : 2 * states);
     e->c = (int64_t *)(void *)(e->db + (moves ? 2 * states : 0));
     e->next = e->c + states;
     e->first = e->next + states;
@@ -118,24 +121,76 @@ TARGET static void ctc_norms(const struct ctc_sequence *e)
 }
 #endif
 
-/* log(exp(l[0]) + ... + exp(l[n - 1])), and its change by those of l. */
-TARGET static double ctc_log_sum(int n, const double *l, const double *dl, double *change)
+/* ---- numbers m 2^e of any range: e is an integer as a double; of zero it is CTC_NONE ---- */
+
+#define CTC_NONE -INFINITY
+struct ctc_number {
+    double m, e;
+};
+
+/* 2^k for an integer k that is not above 0; 0 if that is below 2^-1000, or if k is NaN. */
+TARGET static double ctc_power(double k)
 {
-    double most = l[0], sum = 0, moved = 0;
-    for (int i = 1; i < n; i++) {
-        most = l[i] > most || l[i] != l[i] ? l[i] : most;
+    union { int64_t i; double d; } power;
+    power.i = k >= -1000 && k <= 0 ? ((int64_t)k + 1023) << 52 : 0;
+    return power.d;
+}
+
+/* The number of that value, with m in [1, 2); value is not negative, and no number below 2^-1022. */
+TARGET static struct ctc_number ctc_scaled(double value, double e)
+{
+    union { double d; int64_t i; } bits;
+    struct ctc_number n = { value, e };
+    bits.d = value;
+    if (value > 0) {
+        const int64_t k = (bits.i >> 52) - 1023;
+        bits.i -= k << 52;
+        n.m = bits.d;
+        n.e = e + (double)k;
+    } else if (value == 0) {
+        n.e = CTC_NONE;
     }
-    *change = 0;
-    if (most == -INFINITY) {
-        return most;
+    return n;
+}
+
+/* exp(x) for x that is not above 0 by more than rounding. */
+TARGET static struct ctc_number ctc_exp(double x)
+{
+    struct ctc_number n = { 1, CTC_NONE };
+    if (x < -1e15) { /* k would have no digits behind the point */
+        n.e = x < -1e18 ? x * 1.4426950408889634 : (double)(int64_t)(x * 1.4426950408889634);
+        n.m = x == -INFINITY ? 0 : 1;
+    } else {
+        const double k = x == x ? (double)(int64_t)(x * 1.4426950408889634 - 0.5) : 0;
+        n.m = exp((x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10);
+        n.e = k;
     }
-    for (int i = 0; i < n; i++) {
-        const double p = l[i] == most ? 1 : l[i] == -INFINITY ? 0 : exp(l[i] - most);
-        sum += p;
-        moved += p * dl[i];
+    return n;
+}
+
+/* The probability of class c in step t. */
+TARGET static struct ctc_number ctc_y(const struct ctc_sequence *e, int64_t t, int64_t c)
+{
+    return ctc_exp(ctc_x(e, t, c) - e->norm[t]);
+}
+
+TARGET static double ctc_log(struct ctc_number n)
+{
+    return n.m == 0 ? -INFINITY : log(n.m) + n.e * 0.6931471805599453;
+}
+
+/* x + y + z, and the change of its logarithm by those of theirs. */
+TARGET static struct ctc_number ctc_sum(struct ctc_number x, struct ctc_number y, struct ctc_number z,
+                                        const double *moves, double *change)
+{
+    const double more = y.e > x.e ? y.e : x.e, most = z.e > more ? z.e : more;
+    const double p = x.m * ctc_power(x.e - most), q = y.m * ctc_power(y.e - most),
+                 r = z.m * ctc_power(z.e - most);
+    const struct ctc_number sum = { p + q + r, most };
+    if (moves) {
+        *change = sum.m == 0 ? 0 : (p * moves[0] + q * moves[1] + r * moves[2]) / sum.m;
     }
-    *change = moved / sum;
-    return most + log(sum);
+    return sum;
 }
 
 TARGET static int ctc_may_skip(const struct ctc_sequence *e, int64_t s)
@@ -143,28 +198,55 @@ TARGET static int ctc_may_skip(const struct ctc_sequence *e, int64_t s)
     return s >= 2 && s < e->states && e->c[s] != 0 && e->c[s] != e->c[s - 2];
 }
 
-/* A step: l[out + s] is y of state s times the sum over the states from which it is reached, in step `in`:
- * those before it, or with the way -1 those behind; in: -1: it is the first one.  Adds the sums to a, from
- * `sums` on. */
-TARGET static void ctc_advance(const struct ctc_sequence *e, int64_t t, int64_t way, double *l, double *dl,
+/* Two rows of numbers, or all: those of a or of b. */
+struct ctc_rows {
+    double *m, *e, *d;
+};
+
+/* A step: row out, state s is y of state s times the sum over the states from which it is reached, in row
+ * `in`: those before it, or with the way -1 those behind; in: -1: it is the first one.  Multiplies a by the
+ * sums, from `sums` on. */
+TARGET static void ctc_advance(const struct ctc_sequence *e, int64_t t, int64_t way, struct ctc_rows l,
                                int64_t in, int64_t out, int64_t sums)
 {
+    const struct ctc_number blank = ctc_y(e, t, 0);
     CTC_EACH(s, e->states) {
-        const int64_t place = way > 0 ? s : e->states - 1 - s;
-        const int n = in < 0 || place == 0 ? 1 : 2 + ctc_may_skip(e, way > 0 ? s : s + 2);
-        double v[3] = { 0, 0, 0 }, dv[3] = { 0, 0, 0 }, change = 0;
-        v[0] = in < 0 && place > 1 ? -INFINITY : 0;
-        for (int i = 0; i < n && in >= 0; i++) {
-            v[i] = l[in + s - way * i];
-            dv[i] = e->kind == CTC_CHANGE ? dl[in + s - way * i] : 0;
+        const int64_t place = way > 0 ? s : e->states - 1 - s, from = in + s;
+        const int near = in >= 0 && place > 0, far = near && ctc_may_skip(e, way > 0 ? s : s + 2);
+        const struct ctc_number none = { 0, CTC_NONE };
+        struct ctc_number u = none, v = none, w = none;
+        double moves[3] = { 0, 0, 0 }, change = 0;
+        if (in >= 0) {
+            u.m = l.m[from];
+            u.e = l.e[from];
+        } else if (place < 2) {
+            u.m = 1;
+            u.e = 0;
         }
-        const double sum = ctc_log_sum(n, v, dv, &change);
-        l[out + s] = sum + (ctc_x(e, t, e->c[s]) - e->norm[t]);
-        if (sums >= 0) {
-            e->a[sums + s] += sum;
+        if (near) {
+            v.m = l.m[from - way];
+            v.e = l.e[from - way];
+        }
+        if (far) {
+            w.m = l.m[from - 2 * way];
+            w.e = l.e[from - 2 * way];
         }
         if (e->kind == CTC_CHANGE) {
-            dl[out + s] = change + (ctc_v(e, t, e->c[s]) - e->mean[t]);
+            moves[0] = in >= 0 ? l.d[from] : 0;
+            moves[1] = near ? l.d[from - way] : 0;
+            moves[2] = far ? l.d[from - 2 * way] : 0;
+        }
+        const struct ctc_number sum = ctc_sum(u, v, w, e->kind == CTC_CHANGE ? moves : 0, &change),
+                                y = e->c[s] ? ctc_y(e, t, e->c[s]) : blank,
+                                next = ctc_scaled(sum.m * y.m, sum.e + y.e);
+        l.m[out + s] = next.m;
+        l.e[out + s] = next.e;
+        if (sums >= 0) {
+            e->a[sums + s] *= sum.m;
+            e->ae[sums + s] += sum.e;
+        }
+        if (e->kind == CTC_CHANGE) {
+            l.d[out + s] = change + (ctc_v(e, t, e->c[s]) - e->mean[t]);
             if (sums >= 0) {
                 e->da[sums + s] += change;
             }
@@ -173,12 +255,13 @@ TARGET static void ctc_advance(const struct ctc_sequence *e, int64_t t, int64_t 
     CTC_SYNC;
 }
 
-/* The logarithms a[t, s]: of all steps, or of the last two. */
+/* The numbers a[t, s]: of all steps, or of the last two. */
 TARGET static void ctc_forward(const struct ctc_sequence *e)
 {
     const int64_t every = e->kind != CTC_COST;
+    const struct ctc_rows a = { e->a, e->ae, e->da };
     for (int64_t t = 0; t < e->steps; t++) {
-        ctc_advance(e, t, 1, e->a, e->da, t ? (every ? t - 1 : (t - 1) & 1) * e->states : -1,
+        ctc_advance(e, t, 1, a, t ? (every ? t - 1 : (t - 1) & 1) * e->states : -1,
                     (every ? t : t & 1) * e->states, -1);
     }
 }
@@ -189,17 +272,24 @@ TARGET static double ctc_cost(const struct ctc_sequence *e)
         return e->states == 1 ? 0 : INFINITY; /* nothing spells no labels */
     }
     const int64_t kept = e->kind != CTC_COST, last = (kept ? e->steps - 1 : (e->steps - 1) & 1) * e->states;
-    const double *a = e->a + last + e->states, none[2] = { 0, 0 };
-    const double l[2] = { a[-1], e->states > 1 ? a[-2] : -INFINITY };
-    double change;
-    return -ctc_log_sum(e->states > 1 ? 2 : 1, l, none, &change);
+    const double *a = e->a + last + e->states, *ae = e->ae + last + e->states;
+    const struct ctc_number none = { 0, CTC_NONE };
+    struct ctc_number blank = none, label = none;
+    blank.m = a[-1];
+    blank.e = ae[-1];
+    if (e->states > 1) {
+        label.m = a[-2];
+        label.e = ae[-2];
+    }
+    return -ctc_log(ctc_sum(blank, label, none, 0, 0));
 }
 
-/* Adds the logarithms b[t, s] to a[t, s]; kept are those of b y. */
+/* Multiplies a[t, s] by b[t, s]; kept are b y. */
 TARGET static void ctc_backward(const struct ctc_sequence *e)
 {
+    const struct ctc_rows b = { e->b, e->be, e->db };
     for (int64_t t = e->steps; t-- > 0;) {
-        ctc_advance(e, t, -1, e->b, e->db, t + 1 < e->steps ? (~t & 1) * e->states : -1, (t & 1) * e->states,
+        ctc_advance(e, t, -1, b, t + 1 < e->steps ? (~t & 1) * e->states : -1, (t & 1) * e->states,
                     t * e->states);
     }
 }
@@ -211,23 +301,24 @@ TARGET static double ctc_plain(const struct ctc_sequence *e, int64_t t, int64_t 
     return e->kind == CTC_CHANGE ? p * (ctc_v(e, t, c) - e->mean[t]) : p;
 }
 
-/* Writes y of the classes of step t that have states; a: logarithms of a b. */
+/* Writes y of the classes of step t that have states; a: the products a b. */
 TARGET static void ctc_spelt(const struct ctc_sequence *e, int64_t t)
 {
-    const double *a = e->a + t * e->states, *da = e->kind == CTC_CHANGE ? e->da + t * e->states : 0;
-    double most = -INFINITY, sum = 0, moved = 0;
+    double *a = e->a + t * e->states;
+    const double *ae = e->ae + t * e->states, *da = e->kind == CTC_CHANGE ? e->da + t * e->states : 0;
+    double most = CTC_NONE, sum = 0, moved = 0;
     for (int64_t s = 0; s < e->states; s++) {
-        most = a[s] > most || a[s] != a[s] ? a[s] : most;
+        most = ae[s] > most ? ae[s] : most;
     }
     for (int64_t s = 0; s < e->states; s++) {
-        const double p = exp(a[s] - most);
-        sum += p;
-        moved += da ? p * da[s] : 0;
+        a[s] *= ctc_power(ae[s] - most);
+        sum += a[s];
+        moved += da ? a[s] * da[s] : 0;
     }
     for (int64_t first = 0; first < e->states; first++) {
         double of_class = 0;
         for (int64_t s = e->first[first] ? first : -1; s >= 0; s = e->next[s]) {
-            const double p = exp(a[s] - most) / sum;
+            const double p = a[s] / sum;
             of_class += da ? p * (da[s] - moved / sum) : p;
         }
         if (e->first[first]) {

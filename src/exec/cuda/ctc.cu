@@ -58,10 +58,11 @@ enum { NEAR = 1024 };           /* numbers of the two last steps that shared mem
 __device__ __forceinline__ void place_near(ctc_sequence *e, double *near)
 {
     const i64 states = 2 * e->labels + 1;
-    if (4 * states <= NEAR) {
+    if (6 * states <= NEAR) {
         (KIND == CTC_COST ? e->a : e->b) = near;
+        (KIND == CTC_COST ? e->ae : e->be) = near + 2 * states;
         if (KIND == CTC_CHANGE) {
-            e->db = near + 2 * states;
+            e->db = near + 4 * states;
         }
     }
 }

@@ -236,7 +236,7 @@ static bool in_order(const struct side *s, bool inner_first)
 }
 
 /* The matrix of the free and the inner axes, which are its columns if it is the left one.  Axes that only
- * change places as two groups do so after they are merged, so that contiguous memory is reshaped as a view. */
+ * change places as two groups do so after they are merged, so that contiguous memory stays where it is. */
 static mc_node *as_matrix(const struct side *s, bool left)
 {
     int64_t order[2 * MC_MAX_RANK] = { 0 };

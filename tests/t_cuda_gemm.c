@@ -70,6 +70,36 @@ TEST(cuda_gemm_large_tiles)
     tell(t, 8);
 }
 
+/* Operands split and packed first: more tiles than multiprocessors, tiles that are not full, rows that are
+ * read twice, lines that are not aligned. */
+TEST(cuda_gemm_split_large)
+{
+    static const int64_t large[][3] = {
+        { 256, 256, 1 }, { 1700, 2100, 70 }, { 256, 257, 9000 }, { 257, 2001, 129 }
+    };
+    struct column_sums t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(large); s++) {
+        for (size_t o = 0; o < NELEM(orders); o++) {
+            const struct product *v = &products[(3 * s + o) % NELEM(products)];
+            const struct mc_gemm_problem p = product(MC_FLOAT32, large[s][0], large[s][1], large[s][2],
+                                                     orders[o], v);
+            if (mc_gemm_cuda_split_large.refuse(&p.base)) {
+                SKIP("%s", mc_gemm_cuda_split_large.refuse(&p.base));
+            }
+            one(&p.base, &mc_gemm_cuda_split_large, &t);
+        }
+    }
+    struct mc_gemm_problem p = product(MC_FLOAT32, 300, 400, 150, "nn", &products[0]);
+    memcpy(p.as, (int64_t[3]){ 0, 500, 3 }, sizeof p.as);
+    memcpy(p.bs, (int64_t[3]){ 0, -900, 2 }, sizeof p.bs);
+    memcpy(p.cs, (int64_t[3]){ 0, 2, -700 }, sizeof p.cs);
+    one(&p.base, &mc_gemm_cuda_split_large, &t);
+    tell(&t, 1);
+    CHECK(t.served == 1 + (int)(NELEM(large) * NELEM(orders)) && t.failed == 0, "served %d, failed %d",
+          t.served, t.failed);
+}
+
 /* Few columns or rows: one row a thread and several, sums shared by blocks, neighbours of S read at once and
  * not, any strides. */
 TEST(cuda_gemm_few_columns)
@@ -118,12 +148,14 @@ TEST(cuda_gemm_cut_tiles)
           t.failed);
 }
 
-TEST(cuda_gemm_cut_infinities)
+static void infinities(const struct mc_solver *s)
 {
-    enum { M = 70, N = 66, K = 130 };
-    GPU_OR_SKIP();
+    enum { M = 270, N = 266, K = 130 };
     const struct mc_gemm_problem p = product(MC_FLOAT32, M, N, K, "nn", &products[0]);
-    struct mc_plan *plan = mc_plan_with(&p.base, &mc_gemm_cuda_split_inline);
+    if (s->refuse(&p.base)) {
+        SKIP("%s", s->refuse(&p.base));
+    }
+    struct mc_plan *plan = mc_plan_with(&p.base, s);
     REQUIRE(plan, "%s", mc_last_error());
     static float a[M * K], b[K * N], c[M * N];
     void *operand[8];
@@ -162,6 +194,24 @@ TEST(cuda_gemm_cut_infinities)
     mc_site_cuda.give(work);
     mc_cuda_discard(e, 4, operand);
     mc_plan_free(plan);
+}
+
+TEST(cuda_gemm_cut_infinities)
+{
+    GPU_OR_SKIP();
+    infinities(&mc_gemm_cuda_split_inline);
+}
+
+TEST(cuda_gemm_split_infinities)
+{
+    GPU_OR_SKIP();
+    infinities(&mc_gemm_cuda_split);
+}
+
+TEST(cuda_gemm_split_large_infinities)
+{
+    GPU_OR_SKIP();
+    infinities(&mc_gemm_cuda_split_large);
 }
 
 /* Strides that no library takes, backwards and with gaps in both directions; integers that stay within
@@ -223,7 +273,7 @@ TEST(cuda_products_are_as_exact_as_float32)
     static const int64_t ks[] = { 8, 64, 1024, 8192 };
     GPU_OR_SKIP();
     for (size_t i = 0; i < NELEM(ks); i++) {
-        const struct mc_gemm_problem p = product(MC_FLOAT32, 96, 128, ks[i], "nn", &products[0]);
+        const struct mc_gemm_problem p = product(MC_FLOAT32, 256, 256, ks[i], "nn", &products[0]);
         struct mc_gemm_problem near = p;
         void *host[8];
         near.base.family = &mc_gemm_family;
@@ -236,11 +286,18 @@ TEST(cuda_products_are_as_exact_as_float32)
         const double split = mc_gemm_cuda_split.refuse(&p.base)
                                  ? 0
                                  : error_of(&p, &mc_gemm_cuda_split, host, host[GEMM_C]);
+        const double large = mc_gemm_cuda_split_large.refuse(&p.base)
+                                 ? 0
+                                 : error_of(&p, &mc_gemm_cuda_split_large, host, host[GEMM_C]);
         const double cut = error_of(&p, &mc_gemm_cuda_split_inline, host, host[GEMM_C]);
         const double most = 8 + sqrt((double)ks[i]);
         CHECK(split >= 0 && split <= 2 * plain + 2,
               "k %lld: in units of rounding, split operands are off by %.2f, our plain kernel by %.2f",
               (long long)ks[i], split, plain);
+        CHECK(large >= 0 && large <= 2 * plain + 2,
+              "k %lld: in units of rounding, split operands in large tiles are off by %.2f, our plain kernel "
+              "by %.2f",
+              (long long)ks[i], large, plain);
         CHECK(cut >= 0 && cut <= 2 * plain + 2,
               "k %lld: in units of rounding, tiles cut in halves are off by %.2f, our plain kernel by %.2f",
               (long long)ks[i], cut, plain);

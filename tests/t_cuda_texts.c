@@ -333,6 +333,24 @@ TEST(cuda_split_text_compiles)
     }
 }
 
+TEST(cuda_split_large_text_compiles)
+{
+    static const struct { int tn, together; bool adds; enum mc_act act; } rows[] = {
+        { 208, 2, false, ACT_NONE }, { 128, 1, true, ACT_GELU_ERF }, { 176, 2, true, ACT_RELU }
+    };
+    NEEDS_NVRTC;
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str defines = { 0 };
+        mc_split_large_defines(&defines, rows[i].tn, rows[i].together, rows[i].adds, rows[i].act);
+        compile(&mc_gemm_split_large_text, "", defines.s, 90);
+        if (i == 0 || test_is_full()) {
+            compile(&mc_gemm_split_large_text, "", defines.s, 80);
+            compile(&mc_gemm_split_large_text, "", defines.s, 100);
+        }
+        mc_str_free(&defines);
+    }
+}
+
 TEST(cuda_box_text_compiles)
 {
     static const struct mc_conv_tma_kind kinds[] = {

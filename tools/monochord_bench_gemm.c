@@ -7,19 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* turned: which operand lies the other way */
-static const struct shape { int m, k, n; char turned; } shapes[] = {
+/* turned: which operand lies the other way; gpu: only there */
+static const struct shape { int m, k, n; char turned; bool gpu; } shapes[] = {
     { 500, 500, 500 },  { 1000, 1000, 1000 }, { 2000, 2000, 2000 }, { 4096, 4096, 4096 },
     { 600, 784, 10 },   { 784, 600, 10 },     { 600, 784, 500 },    { 4096, 4096, 16 },
     { 1, 4096, 4096 },  { 16, 4096, 4096 },   { 128, 128, 128 },    { 64, 100000, 64 },
     /* of LeNet's dense layers: forward, gradient of inputs, of weights */
     { 500, 1024, 500 }, { 500, 500, 1024, 'B' }, { 1024, 500, 500, 'A' },
     { 500, 500, 10 },   { 500, 10, 500, 'B' },   { 500, 500, 10, 'A' },
+    /* large, only on a GPU: each order, sizes that fill no tile */
+    { 4096, 4096, 4096, 'A', true }, { 4096, 4096, 4096, 'B', true }, { 3001, 2999, 3003, .gpu = true },
+    { 8192, 8192, 8192, .gpu = true },
 };
-/* large: also where one call takes long; the last three are a GPU's */
+/* large: also where one call takes long; the last four are a GPU's */
 static const struct { const char *name; bool large; } solvers[] = {
     { "auto", true },  { "packed", true }, { "thin", false },    { "splitk", false }, { "direct", false }, { "onednn", true },
-    { "blas", true },  { "cut", false },   { "split", true },    { "cublaslt", true },
+    { "blas", true },  { "cut", false },   { "split", true },    { "split_large", true },
+    { "cublaslt", true },
 };
 
 /* Frobenius, on rows spread over the result. */
@@ -120,7 +124,7 @@ bool bench_gemm(const char *suite)
                  s->turned == 'A'   ? " tn"
                  : s->turned == 'B' ? " nt"
                                     : "");
-        if (!bench_wanted(name, "")) {
+        if (!bench_wanted(name, "") || (s->gpu && !bench_far())) {
             continue;
         }
         bool large = (double)s->m * s->k * s->n > 1e10;

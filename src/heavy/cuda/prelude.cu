@@ -214,12 +214,12 @@ __device__ __forceinline__ float unscaled(unsigned most)
     return ldexpf(1.0f, -exponent(most));
 }
 
-__device__ __forceinline__ void halve(float x, const float f[2], unsigned *high, unsigned *low)
+__device__ __forceinline__ void halve(float x, const float f[2], float up, unsigned *high, unsigned *low)
 {
     const float scaled = x * f[0] * f[1];
     const half h = put<half>(scaled);
     *high = h.bits;
-    *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>((scaled - get<float>(h)) * 2048.0f).bits;
+    *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>((scaled - get<float>(h)) * up).bits;
 }
 
 __device__ __forceinline__ unsigned halves_of(float a, float b)
@@ -272,6 +272,38 @@ __device__ __forceinline__ void read_columns(unsigned (&r)[4], const unsigned sh
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"((unsigned)__cvta_generic_to_shared(row))
                  : "memory");
+}
+
+/* ---- clusters of blocks (compute capability 9.0) ---- */
+
+/* meet: the barrier of a cluster, for shared memory.  leave: no block ends before the others have read its
+ *       part.  of_block: the address of p in another block's shared memory. */
+__device__ __forceinline__ void meet()
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+#else                           /* the form above would also wait for global memory, which is not needed */
+    asm volatile("fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; "
+                 "barrier.cluster.wait; "
+                 "fence.acquire.sync_restrict::shared::cluster.cluster;" ::
+                     : "memory");
+#endif
+#endif
+}
+__device__ __forceinline__ void leave()
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.relaxed; barrier.cluster.wait;" ::: "memory");
+#endif
+}
+template <class S> __device__ __forceinline__ const S *of_block(const S *p, unsigned block)
+{
+    u64 a = (u64)p;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(a) : "l"(p), "r"(block));
+#endif
+    return (const S *)a;
 }
 
 /* ---- sums of the partial sums of blocks, in order ---- */

@@ -6,8 +6,8 @@
 #include "heavy/cuda/cuda.h"
 
 extern const struct mc_solver *const mc_gemm_cuda_solvers[];
-extern const struct mc_solver mc_gemm_cublaslt, mc_gemm_cuda_split, mc_gemm_cuda_split_inline,
-    mc_gemm_cuda_skinny, mc_gemm_cuda_unfused, mc_gemm_cuda_plain;
+extern const struct mc_solver mc_gemm_cublaslt, mc_gemm_cuda_split, mc_gemm_cuda_split_large,
+    mc_gemm_cuda_split_inline, mc_gemm_cuda_skinny, mc_gemm_cuda_unfused, mc_gemm_cuda_plain;
 extern const struct mc_cuda_text mc_gemm_plain_text, mc_gemm_skinny_text;
 
 double mc_gemm_acted(enum mc_act act, double v);  /* the activation of v, for checks */

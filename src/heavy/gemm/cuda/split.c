@@ -9,11 +9,7 @@ static const char text[] = {
     ,
 #include "heavy/gemm/cuda/split_text.h"
     , 0 };
-static const char pack_text[] = {
-#include "heavy/gemm/cuda/split_pack_text.h"
-    , 0 };
 const struct mc_cuda_text mc_gemm_split_text = { "heavy/gemm/cuda/split.cu", text, &mc_gemm_hopper_text };
-const struct mc_cuda_text mc_gemm_split_pack_text = { "heavy/gemm/cuda/split_pack.cu", pack_text };
 
 enum { ROW = MC_CUDA_ROW, MOST_SPLITS = 16 };
 
@@ -62,11 +58,7 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, b
                         int64_t n, int64_t steps, int64_t batch)
 {
     const struct mc_cuda_kernel_ref products[] = { { &s->product, "product" }, { &s->add_up, "add_up" } };
-    const struct mc_cuda_kernel_ref packs[] = { { &s->look, "look" },
-                                                { &s->pack, "pack_rows" },
-                                                { &s->pack_narrow, "pack_narrow" },
-                                                { &s->filters, "pack_filters" } };
-    struct mc_str defines = { 0 }, none = { 0 };
+    struct mc_str defines = { 0 };
     const int64_t tiles = gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, s->tn);
     s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
     s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
@@ -76,7 +68,7 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, b
                                           1024 };
     mc_split_defines(&defines, mode, s->tn, unit, inside);
     return mc_cuda_kernels(&mc_gemm_split_text, &defines, products, NELEM(products)) &&
-                   mc_cuda_kernels(&mc_gemm_split_pack_text, &none, packs, NELEM(packs))
+                   mc_split_packers_make(&s->pack)
                ? MC_OK
                : mc_last_status();
 }
@@ -94,31 +86,6 @@ mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *
     }
     const struct mc_grid line = mc_cuda_grid_1d((int64_t)a->m * a->n * a->batch, 256);
     return mc_cuda_launch_dependent(gpu, s->add_up, "add_up", &line, a, sizeof *a);
-}
-
-mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen)
-{
-    struct mc_cuda *gpu = mc_cuda_current();
-    const bool by_row = p->xs[2] == 1 && p->xs[3] != 1, narrow = !p->tile && p->cols_pad <= 8;
-    const unsigned all = (unsigned)(outer * p->inner),
-                   enough = (unsigned)MC_MAX(8 * gpu->processors / outer, 1);
-    const unsigned down = (unsigned)(p->rows_pad + 63) / 64, right = (unsigned)(p->cols_pad + 63) / 64;
-    const unsigned rows = (unsigned)(p->n_rows + (by_row ? 63 : 7)) / (by_row ? 64 : 8),
-                   high = MC_MIN(rows, p->seen_row ? UINT16_MAX : enough);
-    const struct mc_grid look = { { high, MC_MIN(right, MC_MAX(enough / high, 1U)), all }, { 256, 1, 1 }, 0 };
-    const struct mc_grid pack = {
-        { narrow ? (unsigned)(p->n_rows + 255) / 256 : down, narrow ? 1 : right, all }, { 256, 1, 1 }, 0
-    };
-    TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
-    TRY(mc_cuda_launch_dependent(gpu, s->look, "look", &look, p, sizeof *p));
-    return mc_cuda_launch_dependent(gpu, narrow ? s->pack_narrow : s->pack,
-                                    narrow ? "pack_narrow" : "pack_rows", &pack, p, sizeof *p);
-}
-
-mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups)
-{
-    const struct mc_grid g = { { (unsigned)p->rows_pad, (unsigned)groups, 1 }, { 256, 1, 1 }, 0 };
-    return mc_cuda_launch_dependent(mc_cuda_current(), s->filters, "pack_filters", &g, p, sizeof *p);
 }
 
 /* ---- estimates ---- */

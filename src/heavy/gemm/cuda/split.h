@@ -12,9 +12,15 @@
 
 enum mc_split_mode { SPLIT_MATRICES, SPLIT_WINDOWS, SPLIT_FILTERS };
 
+struct mc_split_packers {       /* kernels of split_pack.cu */
+    void *look, *rows, *narrow, *lines, *columns, *filters;
+};
+bool mc_split_packers_make(struct mc_split_packers *k);
+
 /* A product of one mode and size: its kernels, tile width and split-K. */
 struct mc_split {
-    void *product, *add_up, *look, *pack, *pack_narrow, *filters;
+    void *product, *add_up;
+    struct mc_split_packers pack;
     int tn, splits;
     size_t partial;             /* bytes of workspace for partial sums */
     struct mc_grid grid;
@@ -24,15 +30,18 @@ int mc_split_width(int64_t n, enum mc_split_mode mode); /* columns of a tile, fo
 mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m,
                         int64_t n, int64_t steps, int64_t batch);
 mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *partial);
-/* Finds the largest element of each row of x, then packs the halves.  Clears the `seen` entries of p->rows
- * first. */
-mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen);
-mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups);
+/* Finds the largest element of each row of x and packs the halves.  seen: number of entries of p->rows. */
+mc_status mc_split_pack_rows(const struct mc_split_packers *k, const struct mc_split_pack *p, int outer,
+                             size_t seen);
+mc_status mc_split_pack_filters(const struct mc_split_packers *k, const struct mc_split_filters *p,
+                                int groups);
 /* Estimated time; packed: number of elements of the operands. */
 double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed);
 
-extern const struct mc_cuda_text mc_gemm_split_text, mc_gemm_split_pack_text;
+extern const struct mc_cuda_text mc_gemm_split_text, mc_gemm_split_pack_text, mc_gemm_split_large_text;
 /* adds the defines of the product's text */
 void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside);
+/* the same for split_large.cu; together: blocks of a cluster, 1 or 2; adds: C0 is added */
+void mc_split_large_defines(struct mc_str *out, int tn, int together, bool adds, enum mc_act act);
 
 #endif

@@ -7,6 +7,8 @@
 MC_ARGS_TYPE(int2);
 
 enum { SPLIT_TM = 128, SPLIT_TK = 64 };     /* rows of a tile of A; k of a step */
+/* Shared memory of pack_columns: two steps of halves, largest elements. */
+enum { SPLIT_COLUMN_HALVES = 2 * 2 * 32 * 128, SPLIT_COLUMN_SHARED = SPLIT_COLUMN_HALVES + 9 * 64 * 4 };
 
 struct mc_split_seen {          /* of the elements of a row */
     unsigned most;              /* the bits of the largest finite |x| */
@@ -48,6 +50,8 @@ struct mc_split_args {
 };
 MC_ARGS_SIZE(mc_split_args, 400);
 
+enum { SPLIT_UP = 2048 };      /* the scale of low halves of split.cu */
+
 struct mc_split_pack {          /* outer x `inner` matrices, stored one after another in `to` */
     const float *x;
     unsigned short *to;
@@ -56,8 +60,9 @@ struct mc_split_pack {          /* outer x `inner` matrices, stored one after an
     i64 xs[4];                  /* strides: outer and inner batch, row, column */
     int inner, n_rows, n_cols, rows_pad, cols_pad, tile;    /* tile: rows of a tile; 0: C order, no tiles */
     int seen_outer, seen_row;   /* strides in rows[] by outer batch and by row */
+    float up;                   /* the scale of low halves */
 };
-MC_ARGS_SIZE(mc_split_pack, 96);
+MC_ARGS_SIZE(mc_split_pack, 104);
 
 struct mc_split_filters {
     const float *w;

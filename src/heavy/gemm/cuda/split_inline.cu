@@ -94,36 +94,6 @@ __device__ __forceinline__ float of_planes(const float *planes, int r, int c)
 }
 
 #if TOGETHER
-/* meet: the barrier of a cluster, for shared memory.  leave: no block ends before the others have read its
- *       parts.  of_block: the address of p in another block's shared memory. */
-__device__ __forceinline__ void meet()
-{
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13
-    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
-#else                           /* the form above would also wait for global memory, which is not needed */
-    asm volatile("fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; "
-                 "barrier.cluster.wait; "
-                 "fence.acquire.sync_restrict::shared::cluster.cluster;" ::
-                     : "memory");
-#endif
-#endif
-}
-__device__ __forceinline__ void leave()
-{
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.relaxed; barrier.cluster.wait;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ const float *of_block(const float *p, unsigned block)
-{
-    u64 a = (u64)p;
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(a) : "l"(p), "r"(block));
-#endif
-    return (const float *)a;
-}
-
 /* Stores a finished tile: each block of the cluster adds the parts of some rows, block by block, plane by
  * plane. */
 __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *planes, int i, int j, int batch)

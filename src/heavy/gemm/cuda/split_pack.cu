@@ -1,10 +1,12 @@
 /* split_pack.cu: packs the operands of split.cu as pairs of halves.
  *
- * First the largest element of each row is found, which sets its scale.  Then every element becomes
+ * The largest element of each row sets its scale, 2^e.  Then every element becomes
  *
- *   high = half(x * 2^e),  low = half((x * 2^e - high) * 2^11)
+ *   high = half(x * 2^e),  low = half((x * 2^e - high) * up)          up: 2^11, or 1 (split_large.cu)
  *
- * in tiles as the tensor cores read them, or in C order if the product gathers them. */
+ * in tiles as the tensor cores read them, or in C order if the product gathers them.  Matrices with a
+ * contiguous axis are read once (pack_lines, pack_columns); other operands are read once for the largest
+ * elements (look) and once more. */
 typedef unsigned u32;
 typedef unsigned short u16;
 #include "heavy/gemm/cuda/split_args.h"
@@ -95,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
         factors(__ldg(&s->most), f);
 #pragma unroll
         for (int q = 0; q < 8; q++) {
-            halve(tile[i][j + q], f, &high[q], &low[q]);
+            halve(tile[i][j + q], f, p.up, &high[q], &low[q]);
         }
         *(uint4 *)at = make_uint4(high[0] | high[1] << 16, high[2] | high[3] << 16, high[4] | high[5] << 16,
                                   high[6] | high[7] << 16);
@@ -103,6 +105,201 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
                                              low[4] | low[5] << 16, low[6] | low[7] << 16);
     }
 }
+
+/* ---- matrices, read once ---- */
+
+__device__ __forceinline__ void see(const float (&v)[8], u32 &most, u32 &infinite)
+{
+#pragma unroll
+    for (int q = 0; q < 8; q++) {
+        const u32 bits = __float_as_uint(v[q]) & 0x7fffffff;
+        infinite |= bits == 0x7f800000;
+        most = bits < 0x7f800000 && bits > most ? bits : most;
+    }
+}
+
+/* Eight elements as a piece of high halves and one of low halves. */
+__device__ __forceinline__ void halve8(const float (&v)[8], const float f[2], float up, uint4 *high,
+                                       uint4 *low)
+{
+    u32 h[8], l[8];
+#pragma unroll
+    for (int q = 0; q < 8; q++) {
+        halve(v[q], f, up, &h[q], &l[q]);
+    }
+    *high = make_uint4(h[0] | h[1] << 16, h[2] | h[3] << 16, h[4] | h[5] << 16, h[6] | h[7] << 16);
+    *low = make_uint4(l[0] | l[1] << 16, l[2] | l[3] << 16, l[4] | l[5] << 16, l[6] | l[7] << 16);
+}
+
+/* Loads eight elements, zeros beyond `end`. */
+__device__ __forceinline__ void load_along(float (&v)[8], const float *x, int from, int end, bool aligned)
+{
+    if (aligned && from + 8 <= end) {
+        const float4 a = *(const float4 *)(x + from), b = *(const float4 *)(x + from + 4);
+        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+        return;
+    }
+#pragma unroll
+    for (int q = 0; q < 8; q++) {
+        v[q] = from + q < end ? x[from + q] : 0.0f;
+    }
+}
+__device__ __forceinline__ void load_down(float (&v)[8], const float *x, i64 stride, int from, int end)
+{
+#pragma unroll
+    for (int q = 0; q < 8; q++) {
+        v[q] = from + q < end ? x[(from + q) * stride] : 0.0f;
+    }
+}
+
+/* Contiguous rows.  A warp packs a row of at most 1024 elements, a block a longer one.  A thread keeps KEPT
+ * pieces of eight elements in registers; further ones are read again. */
+extern "C" __global__ void __launch_bounds__(256) pack_lines(const __grid_constant__ pack p)
+{
+    follow();
+    enum { KEPT = 4 };
+    __shared__ seen warps[8];
+    const int pieces = p.cols_pad / 8, warp = threadIdx.x >> 5;
+    const bool whole = pieces > KEPT * 32;      /* the block has one row */
+    const int row = whole ? blockIdx.x : blockIdx.x * 8 + warp, mine = whole ? threadIdx.x : threadIdx.x & 31,
+              threads = whole ? 256 : 32, end = row < p.n_rows ? p.n_cols : 0, r = row % p.tile;
+    const float *x = p.x + blockIdx.z * p.xs[0] + row * p.xs[2];
+    const bool aligned = ((u64)x & 15) == 0;
+    float kept[KEPT][8], again[8], f[2];
+    u32 most = 0, infinite = 0;
+#pragma unroll
+    for (int u = 0; u < KEPT; u++) {
+        load_along(kept[u], x, (mine + u * threads) * 8, end, aligned);
+    }
+#pragma unroll
+    for (int u = 0; u < KEPT; u++) {
+        see(kept[u], most, infinite);
+    }
+    for (int i = mine + KEPT * threads; i < pieces; i += threads) {
+        load_along(again, x, i * 8, end, aligned);
+        see(again, most, infinite);
+    }
+    most = over_warp(most);
+    infinite = over_warp(infinite);
+    if (whole) {
+        if ((threadIdx.x & 31) == 0) {
+            warps[warp].most = most;
+            warps[warp].infinite = infinite;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            most = max(most, warps[i].most);
+            infinite |= warps[i].infinite;
+        }
+    }
+    if (mine == 0 && row < p.n_rows) {
+        p.rows[(i64)blockIdx.z * p.seen_outer + row] = { most, infinite };
+    }
+    factors(most, f);
+    u16 *to = p.to + (i64)blockIdx.z * p.rows_pad * p.cols_pad * 2 +
+              (i64)(row / p.tile) * p.cols_pad * 2 * p.tile + r * TK;
+    const auto store = [&](int i, const float (&v)[8]) {
+        u16 *at = to + (i64)(i / 8) * 2 * p.tile * TK + ((i & 7) ^ (r & 7)) * 8;
+        halve8(v, f, p.up, (uint4 *)at, (uint4 *)(at + p.tile * TK));
+    };
+    if (row >= p.rows_pad) {
+        return;
+    }
+#pragma unroll
+    for (int u = 0; u < KEPT; u++) {
+        if (mine + u * threads < pieces) {
+            store(mine + u * threads, kept[u]);
+        }
+    }
+    for (int i = mine + KEPT * threads; i < pieces; i += threads) {
+        load_along(again, x, i * 8, end, aligned);
+        store(i, again);
+    }
+}
+
+/* Rows whose elements of one column are contiguous.  The blocks of a cluster have 32 rows, and each a share
+ * of their columns; they tell each other their largest elements.  Each warp has eight columns of a step of
+ * 64.  A thread keeps KEPT steps in registers; further ones are read again. */
+extern "C" __global__ void __launch_bounds__(256, 3) pack_columns(const __grid_constant__ pack p)
+{
+    follow();
+    enum { KEPT = 4 };
+    extern __shared__ __align__(1024) unsigned char space[];
+    uint4 *const halves = (uint4 *)space;                           /* (2, 2, 32, 8): step % 2, low, row */
+    u32 *const of_warp = (u32 *)(space + SPLIT_COLUMN_HALVES);          /* (8, 2, 32) */
+    u32 *const shared = of_warp + 8 * 64;                               /* (2, 32) */
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = blockIdx.x * 32 + lane,
+              steps = p.cols_pad / TK, each = (steps + gridDim.y - 1) / gridDim.y, from = blockIdx.y * each,
+              last = min(from + each, steps), end = row < p.n_rows ? min(p.n_cols, last * TK) : 0;
+    const float *x = p.x + blockIdx.z * p.xs[0] + row * p.xs[2];
+    float kept[KEPT][8], again[8], f[2];
+    u32 most = 0, infinite = 0;
+#pragma unroll
+    for (int u = 0; u < KEPT; u++) {
+        load_down(kept[u], x, p.xs[3], (from + u) * TK + warp * 8, end);
+    }
+#pragma unroll
+    for (int u = 0; u < KEPT; u++) {
+        see(kept[u], most, infinite);
+    }
+#pragma unroll 2
+    for (int step = from + KEPT; step < last; step++) {
+        load_down(again, x, p.xs[3], step * TK + warp * 8, end);
+        see(again, most, infinite);
+    }
+    of_warp[warp * 64 + lane] = most;
+    of_warp[warp * 64 + 32 + lane] = infinite;
+    __syncthreads();
+    if (warp == 0) {
+        for (int i = 1; i < 8; i++) {
+            most = max(most, of_warp[i * 64 + lane]);
+            infinite |= of_warp[i * 64 + 32 + lane];
+        }
+        shared[lane] = most;
+        shared[32 + lane] = infinite;
+    }
+    meet();
+    if (warp == 0) {
+        for (unsigned i = 0; i < gridDim.y; i++) {
+            most = max(most, of_block(shared, i)[lane]);
+            infinite |= of_block(shared, i)[32 + lane];
+        }
+        of_warp[lane] = most;
+        if (blockIdx.y == 0 && row < p.n_rows) {
+            p.rows[(i64)blockIdx.z * p.seen_outer + row] = { most, infinite };
+        }
+    }
+    __syncthreads();
+    factors(of_warp[lane], f);
+    const int out = blockIdx.x * 32 + threadIdx.x / 8, mine = lane * 8 + (warp ^ (lane & 7));
+    u16 *to = p.to + (i64)blockIdx.z * p.rows_pad * p.cols_pad * 2 +
+              (i64)(out / p.tile) * p.cols_pad * 2 * p.tile + out % p.tile * TK + (threadIdx.x & 7) * 8;
+    const auto store = [&](int step, const float (&v)[8]) {
+        uint4 *const now = halves + (step & 1) * 512;
+        halve8(v, f, p.up, &now[mine], &now[256 + mine]);
+        __syncthreads();
+        if (out < p.rows_pad) {
+            u16 *at = to + (i64)step * 2 * p.tile * TK;
+            *(uint4 *)at = now[threadIdx.x];
+            *(uint4 *)(at + p.tile * TK) = now[256 + threadIdx.x];
+        }
+    };
+#pragma unroll
+    for (int u = 0; u < KEPT; u++) {
+        if (from + u < last) {
+            store(from + u, kept[u]);
+        }
+    }
+#pragma unroll 1
+    for (int step = from + KEPT; step < last; step++) {
+        load_down(again, x, p.xs[3], step * TK + warp * 8, end);
+        store(step, again);
+    }
+    leave();
+}
+
+/* ---- images and filters ---- */
 
 /* Rows of at most eight elements: one thread for each row. */
 extern "C" __global__ void __launch_bounds__(256) pack_narrow(const __grid_constant__ pack p)
@@ -120,7 +317,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_narrow(const __grid_const
     factors(__ldg(&p.rows[outer * p.seen_outer + (i64)row * p.seen_row].most), f);
 #pragma unroll
     for (int q = 0; q < 8; q++) {
-        halve(q < p.n_cols ? x[q * p.xs[3]] : 0.0f, f, &high[q], &low[q]);
+        halve(q < p.n_cols ? x[q * p.xs[3]] : 0.0f, f, p.up, &high[q], &low[q]);
     }
 #pragma unroll
     for (int q = 0; q < 8; q += 4) {
@@ -162,7 +359,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
         const float x = row < p.n_rows && t < taps && c < p.channels ? w[at] : 0.0f;
         u16 *dst = in_tile(to, p.tile, p.k_pad, row, e);
         u32 high, low;
-        halve(x, f, &high, &low);
+        halve(x, f, SPLIT_UP, &high, &low);
         dst[0] = (u16)high;
         dst[p.tile * TK] = (u16)low;
     }

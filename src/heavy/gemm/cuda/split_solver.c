@@ -28,9 +28,9 @@ static mc_status pack(const struct split *d, const struct mc_gemm_problem *p, in
         .xs = { s[0], 0, which ? s[2] : s[1], which ? s[1] : s[2] }, .inner = 1, .n_rows = (int)count,
         .n_cols = (int)p->k,
         .rows_pad = (int)d->rows[which], .cols_pad = (int)(d->steps * SPLIT_TK),
-        .seen_outer = (int)count, .seen_row = 1,
+        .seen_outer = (int)count, .seen_row = 1, .up = SPLIT_UP,
     };
-    return mc_split_pack_rows(&d->s, &pack, (int)p->batch, (size_t)(count * p->batch));
+    return mc_split_pack_rows(&d->s.pack, &pack, (int)p->batch, (size_t)(count * p->batch));
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)

@@ -58,9 +58,9 @@ static mc_status pack_images(const struct split *d, const struct mc_conv_problem
         .x = x, .to = (void *)to, .rows = (void *)seen, .low = half_elements(i, p),
         .xs = { s[0], i->channels * s[1], s[4], s[1] },
         .inner = (int)p->s.groups, .n_rows = (int)(i->size[0] * i->size[1]), .n_cols = (int)i->channels,
-        .rows_pad = (int)(i->size[0] * i->size[1]), .cols_pad = i->pad, .seen_outer = !summed,
+        .rows_pad = (int)(i->size[0] * i->size[1]), .cols_pad = i->pad, .seen_outer = !summed, .up = SPLIT_UP,
     };
-    return mc_split_pack_rows(&d->s, &pack, (int)p->s.n, summed ? 1 : (size_t)p->s.n);
+    return mc_split_pack_rows(&d->s.pack, &pack, (int)p->s.n, summed ? 1 : (size_t)p->s.n);
 }
 
 static mc_status pack_filters(const struct split *d, const struct mc_conv_problem *p, const struct side *from,
@@ -80,7 +80,7 @@ static mc_status pack_filters(const struct split *d, const struct mc_conv_proble
         .shift = { (int)p->s.dilation[1], (int)p->s.dilation[2] }, .line = (int)from->size[1] * from->pad,
         .position = from->pad,
     };
-    return mc_split_pack_filters(&d->s, &f, (int)p->s.groups);
+    return mc_split_pack_filters(&d->s.pack, &f, (int)p->s.groups);
 }
 
 /* The arguments that all passes share. */

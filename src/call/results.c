@@ -98,18 +98,23 @@ mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out)
     return given == f->result[i] ? MC_OK : mc_array_assign(given, f->result[i]);
 }
 
-static mc_status copy_over(struct mc_function *f, const struct mc_shape_plan *p, int v, mc_array *to)
+/* Is the new value where it belongs, or copied there on the device, without an array of its own? */
+static bool needs_no_array(const struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
-    if (to->dtype == p->slot[v].type.dtype && mc_array_space(to)) {
-        return f->code->backend->copy(f, &p->slot[v], f->ptr[v], to->data);
-    }
-    mc_array *view = mc_value_array(f, p, v);
-    mc_status s = view ? mc_array_assign(to, view) : mc_last_status();
-    mc_array_unref(&view);
-    return s;
+#ifdef MC_RUNTIME /* on the CPU */
+    (void)f;
+    (void)p;
+    (void)i;
+    return false;
+#else
+    const mc_array *to = f->target[i]->value;
+    return mc_is_in_place(f, p, i) ||
+           (to->dtype == p->slot[f->code->program.update[i]].type.dtype && mc_array_space(to));
+#endif
 }
 
-/* Copies new values over the old ones; if sizes changed, a new array replaces the old one. */
+/* Copies new values over the old ones; if sizes changed, a new array replaces the old one.  All memory that
+ * this takes is allocated before the first value changes. */
 mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
@@ -120,13 +125,15 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
         }
         return MC_OK;
     }
+    /* next: arrays that replace the old ones, or, of a plain update, that are copied over them */
     mc_array *on_stack[8] = { 0 },
              **next = pr->nupdate <= 8 ? on_stack : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
     mc_status s = next ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
         const struct mc_slot *at = &p->slot[pr->update[i]];
-        if (!mc_update_is_plain(f, p, i)) {
-            next[i] = f->code->backend->copy_on_device(f, p, pr->update[i]);
+        const bool plain = mc_update_is_plain(f, p, i);
+        if (!plain || !needs_no_array(f, p, i)) {
+            next[i] = (plain ? mc_value_array : f->code->backend->copy_on_device)(f, p, pr->update[i]);
             s = next[i] ? MC_OK : mc_last_status();
         }
         for (int k = 0; s == MC_OK && k < at->type.rank; k++) {
@@ -139,12 +146,16 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
     }
     for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
         struct mc_shared *t = f->target[i];
-        if (next[i]) {
+        if (!mc_update_is_plain(f, p, i)) {
             mc_array_unref(&t->value);
             t->value = next[i];
             next[i] = NULL;
+        } else if (next[i]) {
+            s = mc_array_assign(t->value, next[i]);
+#ifndef MC_RUNTIME
         } else if (!mc_is_in_place(f, p, i)) {
-            s = copy_over(f, p, pr->update[i], t->value);
+            s = f->code->backend->copy(f, &p->slot[pr->update[i]], f->ptr[pr->update[i]], t->value->data);
+#endif
         }
         t->version++;
     }

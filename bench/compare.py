@@ -78,6 +78,7 @@ PROMISES = [
       for op in ("sort", "argsort", "topk", "searchsorted", "bincount", "cumsum") for peer in ("numpy", "torch")),
     *(("random",    f"{op} * least",          "*",       peer,     1.0,   3.0)
       for op in ("uniform", "normal", "poisson", "choice") for peer in ("numpy", "torch")),
+    ("optimizers",  "adam resnet-50",         "",        "torch:fused|torch:foreach", 1.0, 1.5),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),
@@ -131,6 +132,8 @@ PROMISES = [
     ("corrmm cuda", "* geometric mean",       "*",       "torch",  3.0,   8.0),
     ("nets cuda",   "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
     ("nets cuda",   "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
+    ("optimizers cuda", "adam resnet-50",     "",        "torch:copy", 0.85, 0.92),
+    ("optimizers cuda", "adam resnet-50",     "",        "torch:fused|torch:foreach", 1.0, 2.0),
     *(("nets-train cuda", net, f"train {mode}", "torch|torch:*|torch_last|torch_last:*", least, aim)
       for net in ("alexnet b128", "vgg-a b64", "resnet-50 b32")
       for mode, least, aim in (("float32", 1.3, 3.0), ("tf32", 1.0, 1.2), ("bfloat16", 1.0, 1.2))),

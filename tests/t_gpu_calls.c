@@ -4,11 +4,12 @@
  * Invariant: functions of the driver are counted by others put in their place in mc_nv, which pass everything
  * on. */
 #include "cuda_test.h"
+#include "exec/backend.h"
 #include "sample.h"
 
 #include <string.h>
 
-static struct { int waits, launches, replays, allocations, copies; } asked;
+static struct { int waits, launches, replays, allocations, copies, uploads; } asked;
 static struct mc_nv real;
 
 static int wait_for_stream(void *stream)
@@ -47,6 +48,12 @@ static int copy(unsigned long long to, unsigned long long from, size_t n, void *
     return real.cuMemcpyDtoDAsync_v2(to, from, n, stream);
 }
 
+static int upload(unsigned long long to, const void *from, size_t n, void *stream)
+{
+    asked.uploads++;
+    return real.cuMemcpyHtoDAsync_v2(to, from, n, stream);
+}
+
 static void count_what_is_asked(void)
 {
     real = mc_nv;
@@ -56,6 +63,7 @@ static void count_what_is_asked(void)
     mc_nv.cuGraphLaunch = replay;
     mc_nv.cuMemAllocFromPoolAsync = allocate;
     mc_nv.cuMemcpyDtoDAsync_v2 = copy;
+    mc_nv.cuMemcpyHtoDAsync_v2 = upload;
 }
 
 static mc_function *compiled(mc_graph *g, const char *outputs, const char *updates)
@@ -111,6 +119,55 @@ TEST(gpu_calls_ask_for_no_more_than_they_need)
     mc_array_unref(&host);
     mc_array_unref(&x);
     mc_array_unref(&zero);
+}
+
+/* A step given the number of its batch: the number only says where the slices begin, so it is not uploaded,
+ * and one launch copies both slices.  The updates of all parameters are one launch more. */
+TEST(gpu_steps_by_number_of_the_batch)
+{
+    enum { BATCH = 8, BATCHES = 5, CALLS = 7, LAST = 4, UPDATES = 3 };
+    ON_GPU();
+    count_what_is_asked();
+    mc_graph *g = mc_graph_new();
+    mc_array *images = sample(MC_FLOAT32, 2, (int64_t[]){ BATCH * BATCHES, 12 }, -1, 1),
+             *targets = sample(MC_FLOAT32, 2, (int64_t[]){ BATCH * BATCHES, 5 }, -1, 1),
+             *w = sample(MC_FLOAT32, 2, (int64_t[]){ 12, 7 }, -1, 1),
+             *v = sample(MC_FLOAT32, 2, (int64_t[]){ 7, 5 }, -1, 1);
+    mc_shared_new(g, "X", images);
+    mc_shared_new(g, "T", targets);
+    mc_shared_new(g, "w", w);
+    mc_shared_new(g, "v", v);
+    mc_shared_new(g, "u", v);
+    mc_formula(g, "input i int64[]; x = X[i * 8:(i + 1) * 8]; t = T[i * 8:(i + 1) * 8];"
+                  "cost = sum(sqr(dot(dot(x, w), v) * u[0] - t))");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "i",
+                                               .updates = "w = w - 0.001 * grad(cost, w); v = v - "
+                                                          "0.001 * grad(cost, v); u = u - 0.001 * u" });
+    REQUIRE(f, "%s", mc_error(g));
+    for (int call = 0; call < CALLS; call++) {
+        if (call == CALLS - LAST) {
+            memset(&asked, 0, sizeof asked);
+        }
+        int64_t i = call % BATCHES;
+        CHECK(mc_call(f, MC_IN(i), MC_NONE) == MC_OK, "%s", mc_last_error());
+    }
+    CHECK(asked.replays == LAST && asked.launches == LAST && !asked.copies && !asked.uploads,
+          "%d calls: %d replays, %d launches, %d copies, %d uploads", LAST, asked.replays, asked.launches,
+          asked.copies, asked.uploads);
+    int made = 0;
+    for (size_t i = 0; i < f->code->program.step.n; i++) {
+        const struct mc_step *st = &f->code->program.step.at[i];
+        const bool update = st->ndst == 1 && mc_is_in_place(f, f->plans, 0) && st->kind == STEP_KERNEL &&
+                            f->plans->slot[st->dst[0]].base == BASE_SHARED;
+        made += update && f->plans->step[i].exec;
+    }
+    CHECK(made == 1, "%d steps make %d updates", made, UPDATES);
+    mc_function_free(f);
+    mc_graph_free(g);
+    mc_array *all[] = { images, targets, w, v };
+    for (size_t i = 0; i < NELEM(all); i++) {
+        mc_array_unref(&all[i]);
+    }
 }
 
 /* Results are written where they stay.  Addresses that come again are recorded once; for others results are

@@ -123,8 +123,9 @@ TEST(gpu_updates_are_made_where_the_old_values_lie)
     ON_GPU();
     static const struct { const char *updates; bool in_place; } cases[] = {
         { "W = W - 0.5 * W", true },
-        { "W = W - 0.1 * dot(W, x)", false },                        /* finishes the product that reads it */
-        { "W = W - 0.1 * dot(x, V); V = V - dot(x, W)", false },     /* read behind it */
+        { "W = W - 0.1 * dot(W, x)", true },                         /* runs after the product that reads it */
+        { "W = W - 0.1 * dot(x, V); V = V - dot(x, W)", true },      /* runs after both products */
+        { "W = W + dot(W, x)", false },                              /* finishes the product that reads it */
         { "W = W + W[:, ::-1]", false },                             /* other elements */
         { "W = W * sum(W)", true },                                  /* summed before */
         { "W = W + 1; V = W", false },                               /* V gets the old one */

@@ -88,6 +88,9 @@ struct mc_backend {
     /* after offsets in the arena are set; or NULL */
     mc_status (*shape)(struct mc_function *f, struct mc_shape_plan *p);
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
+    /* Independent maps, which are planned: the executor of the first becomes one that runs all, and the
+     * others have none; it may leave them as they are.  NULL: each runs alone */
+    mc_status (*joint)(struct mc_function *f, struct mc_shape_plan *p, const int *step, int n);
     void (*shape_free)(struct mc_function *f, struct mc_shape_plan *p);     /* or NULL */
 
     /* a call. begin: addresses are known; copies the inputs. step: runs one step, and adds its time to

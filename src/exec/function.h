@@ -77,6 +77,11 @@ struct mc_exec_ops {
     bool eager;                 /* on the device, but not in captures: a library waits for the device */
     /* run before all other steps and outside of captures: its source may lie elsewhere at each call */
     bool ahead;
+#ifndef MC_RUNTIME /* there is no GPU */
+    /* of such a step: what it copies, and where that begins */
+    const struct mc_slot *(*copies)(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                    const char **from);
+#endif
 };
 /* How all steps of a loop run whose body is one step: the states are updated in place, or have two buffers
  * each. */

@@ -92,3 +92,39 @@ int mc_kernels_of(const struct mc_program *p, const int *first, const int *to, i
     }
     return n;
 }
+
+/* ---- maps that may be joint ---- */
+
+static bool is_map(const struct mc_step *st)
+{
+    return st->kind == STEP_KERNEL && st->kernel->mode == KERNEL_MAP && !st->kernel->bounded &&
+           !mc_kernel_checks(st->kernel);
+}
+
+static bool does_nothing(const struct mc_step *st)
+{
+    return st->kind == STEP_VIEW || st->kind == STEP_PLAN_TIME || st->kind == STEP_TYPE;
+}
+
+/* Does step i read a result of steps `from` to i - 1? */
+static bool reads_result(const struct mc_program *p, int from, int i)
+{
+    const struct mc_step *st = &p->step.at[i];
+    bool yes = false;
+    for (int k = 0; k < st->nsrc && !yes; k++) {
+        const int made = p->value.at[mc_value_root(p, st->src[k])].step;
+        yes = made >= from && made < i;
+    }
+    return yes;
+}
+
+void mc_joint_candidates(const struct mc_program *p, int *first)
+{
+    int from = -1;
+    for (int i = 0; i < (int)p->step.n; i++) {
+        const struct mc_step *st = &p->step.at[i];
+        const bool map = is_map(st);
+        from = map ? (from < 0 || reads_result(p, from, i) ? i : from) : does_nothing(st) ? from : -1;
+        first[i] = map ? from : -1;
+    }
+}

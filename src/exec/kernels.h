@@ -20,4 +20,8 @@ int mc_kernels_distribute(const struct mc_program *p, const int *first, int most
 int mc_kernels_of(const struct mc_program *p, const int *first, const int *to, int text,
                   struct mc_kernel **k);
 
+/* Independent maps that follow each other may be joint (schedule/joint.c).  first: by step, the first step of
+ * those that may be, whatever the shape; -1: the step is not such a map */
+void mc_joint_candidates(const struct mc_program *p, int *first);
+
 #endif

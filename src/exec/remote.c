@@ -1,6 +1,6 @@
 /* remote.c: values in memory that the host cannot address.  Constants are copied once for each shape plan,
- * inputs at every call; results are copied back when they are asked for.  The device is used through its
- * functions alone.
+ * inputs that the device reads at every call; results are copied back when they are asked for.  The device is
+ * used through its functions alone.
  *
  * Invariant: values in that memory are contiguous, except views of them. */
 #include "exec/remote.h"
@@ -61,6 +61,25 @@ size_t mc_remote_inputs(const struct mc_function *f)
     return (size_t)bytes;
 }
 
+/* Does the device read value v?  Not if it only says what sizes are, or where slices begin. */
+static bool device_reads(const struct mc_program *pr, const struct mc_shape_plan *p, int v)
+{
+    bool reads = false;
+    for (int i = 0; i < pr->noutput + pr->nupdate && !reads; i++) {
+        const int to = i < pr->noutput ? pr->output[i] : pr->update[i - pr->noutput];
+        reads = mc_value_root(pr, to) == v;
+    }
+    for (size_t i = 0; i < pr->step.n && !reads; i++) {
+        const struct mc_step *st = &pr->step.at[i];
+        const bool works = st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || st->kind == STEP_HOST,
+                   copies = st->kind == STEP_VIEW && p->slot[st->dst[0]].own;
+        for (int k = 0; k < (works ? st->nsrc : copies) && !reads; k++) {
+            reads = mc_value_root(pr, st->src[k]) == v;
+        }
+    }
+    return reads;
+}
+
 mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
@@ -71,10 +90,13 @@ mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p)
     }
     q->at = mc_calloc(pr->value.n + 1, sizeof *q->at, "plan");
     q->slot = mc_calloc((size_t)pr->ninput + 1, sizeof *q->slot, "plan");
-    if (!q->at || !q->slot) {
+    q->read = mc_calloc((size_t)pr->ninput + 1, sizeof *q->read, "plan");
+    if (!q->at || !q->slot || !q->read) {
         return MC_EMEMORY;
     }
     for (int i = 0; i < pr->ninput; i++) {
+        const int v = pr->value_of[pr->input[i]->id];
+        q->read[i] = pr->dynamic || v < 0 || device_reads(pr, p, v);
         q->slot[i + 1] = q->slot[i] + input_bytes(f, i);
     }
     return upload_constants(f, p, q);
@@ -87,6 +109,7 @@ void mc_remote_forget(struct mc_function *f, struct mc_shape_plan *p)
         f->code->device->ops->free(f->code->device, q->fixed);
         mc_free(q->at);
         mc_free(q->slot);
+        mc_free(q->read);
         mc_free(q);
     }
 }
@@ -103,7 +126,7 @@ mc_status mc_remote_upload_inputs(struct mc_function *f, const struct mc_shape_p
     for (int i = 0; i < f->code->program.ninput; i++) {
         const mc_array *a = f->arg[i];
         size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
-        if (!mc_remote_is(f, a) && n) {
+        if (!mc_remote_is(f, a) && n && mc_remote_of(p)->read[i]) {
             TRY(mc_remote_put(f, f->arena + mc_remote_of(p)->slot[i], a->data, n));
         }
     }

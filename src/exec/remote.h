@@ -11,6 +11,7 @@ struct mc_remote {              /* first member of the backend's data of a shape
     char *fixed;                /* constants and values of plan time, in one block */
     int64_t *at;                /* by value: offset in that block; -1: not there */
     int64_t *slot;              /* by input: offset in the arena */
+    bool *read;                 /* by input: the device reads it */
 };
 static inline struct mc_remote *mc_remote_of(const struct mc_shape_plan *p) { return p->own; }
 static inline mc_status mc_remote_put(const struct mc_function *f, void *to, const void *from, size_t n)

@@ -81,6 +81,11 @@ struct sum {
     struct mc_epilogue *e;
 };
 
+bool mc_joins_terms(const mc_node *n)
+{
+    return mc_is_op(n, "add");
+}
+
 /* Collects the terms of the sum n. False if n is not a sum of the solver's result and at most EPILOGUE_TERMS
  * arrays of its dtype. */
 static bool add_terms(struct sum *s, const mc_node *n)
@@ -89,8 +94,8 @@ static bool add_terms(struct sum *s, const mc_node *n)
         return ++s->products == 1;
     }
     if (s->m->within[n->id] == s->group + 1) {
-        return mc_is_op(n, "add") && /* terms are joined by additions only */
-               ++s->adds <= EPILOGUE_TERMS && add_terms(s, n->in[0]) && add_terms(s, n->in[1]);
+        return mc_joins_terms(n) && ++s->adds <= EPILOGUE_TERMS && add_terms(s, n->in[0]) &&
+               add_terms(s, n->in[1]);
     }
     const int value = s->m->p->value_of[n->id]; /* -1: a constant number or a position has no memory */
     if (s->e->nterm == EPILOGUE_TERMS || value < 0 || n->type.dtype != s->dtype) {

@@ -19,6 +19,9 @@ struct make {
     int *made;               /* by node id: the kernel step that computes it, plus one */
     int *epilogue;           /* by group: node id of the solver's result that it is the epilogue of, or -1 */
     int *within;             /* by node id: the last group whose kernel computes it, plus one */
+    bool updates_late;       /* groups that only make updates run after all others, unless they are large */
+    /* by group: it is one that does; it only makes updates and is no epilogue, unless it only adds */
+    bool *late, *separate;
     int *finisher;           /* by node id, of a solver's op: the group that is its epilogue, plus one */
 };
 struct mc_node_list { mc_node **at; size_t n, cap; };
@@ -31,6 +34,8 @@ static inline bool mc_is_heavy(const mc_node *n)
 /* plan_time.c: nodes that are computed on the host at plan time */
 void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count);
 void mc_find_required(struct make *m, mc_node *const *list, size_t count);
+/* late.c: finds the groups that only make updates; called before epilogues are found */
+mc_status mc_find_updates(struct make *m, mc_node *const *list, size_t count);
 /* order.c: the order in which groups run, and the nodes that must be stored */
 mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted);
 /* marks the inputs of n that its kernel reads from memory */
@@ -47,7 +52,9 @@ mc_status mc_lower_sign_bytes(const struct make *m, int nout, mc_node **out, boo
 /* fused.c: the kernel form of a group */
 bool mc_inside(const struct make *m, const mc_node *n, int group);
 mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode);
-/* epilogue.c: the form of the epilogue that kernel k computes. k is analysed and stores only `result`, and
+/* epilogue.c: may n be a sum of terms in an epilogue that solvers know? */
+bool mc_joins_terms(const mc_node *n);
+/* the form of the epilogue that kernel k computes. k is analysed and stores only `result`, and
  * all its operands have values. */
 mc_status mc_find_epilogue(const struct make *m, int group, mc_node *result, const struct mc_kernel *k,
                            struct mc_epilogue *e);

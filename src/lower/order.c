@@ -116,6 +116,16 @@ static bool has_cycle(struct members *s, const struct make *m, mc_node *const *l
     return false;
 }
 
+/* Does the group only add to its operands?  A solver may do that. */
+static bool adds_only(const struct make *m, mc_node *const *list, size_t count, int group)
+{
+    bool adds = true;
+    for (size_t i = 0; i < count && adds; i++) {
+        adds = m->groups.of[list[i]->id] != group || mc_joins_terms(list[i]);
+    }
+    return adds;
+}
+
 /* A map group becomes the epilogue of a solver step if it is the only reader of the step's main result and
  * has the same axes, so that the result is not broadcast. It must not depend on itself: no result of the
  * step exists before the epilogue has run. */
@@ -147,7 +157,9 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         }
         if (only && group >= 0 && m->groups.axes[group].reduced == 0 &&
             m->groups.axes[group].varies == mc_varies(&y->type) && m->epilogue[group] < 0 &&
+            (!m->separate[group] || adds_only(m, list, count, group)) &&
             ((n->nout == 1 && !asked) || !has_cycle(&members, m, list, group, n))) {
+            m->late[group] = false;
             m->epilogue[group] = (int)y->id;
             m->finisher[n->id] = group + 1;
         }
@@ -158,6 +170,20 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 
 /* ---- order ---- */
 
+/* The next group whose inputs are ready, late ones last; -1: none. */
+static int next_ready(const struct make *m, const int *ready, size_t tail, size_t head[2])
+{
+    for (int late = 0; late < 2; late++) {
+        while (head[late] < tail) {
+            const int h = ready[head[late]++];
+            if (m->late[h] == (bool)late) {
+                return h;
+            }
+        }
+    }
+    return -1;
+}
+
 /* Sorts the groups topologically and lists the nodes group by group. */
 mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted)
 {
@@ -166,7 +192,7 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
         *ready = mc_alloc((ng + 1) * sizeof *ready, "lower");
     VEC(int) *users = mc_calloc(ng + 1, sizeof *users, "lower"),
              *members = mc_calloc(ng + 1, sizeof *members, "lower");
-    size_t head = 0, tail = 0, k = 0, all = 0;
+    size_t head[2] = { 0, 0 }, tail = 0, k = 0, all = 0;
     mc_status st = waiting && ready && users && members ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < count && st == MC_OK; i++) {
         int h = m->groups.of[list[i]->id];
@@ -192,8 +218,7 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
             ready[tail++] = (int)i;
         }
     }
-    while (head < tail && st == MC_OK) {
-        int h = ready[head++];
+    for (int h; st == MC_OK && (h = next_ready(m, ready, tail, head)) >= 0;) {
         for (size_t i = 0; i < members[h].n; i++) {
             sorted[k++] = list[members[h].at[i]];
         }

@@ -194,8 +194,10 @@ static mc_status alloc_tables(struct make *m)
     m->within = mc_calloc(n, sizeof *m->within, "lower");
     m->finisher = mc_calloc(n, sizeof *m->finisher, "lower");
     m->epilogue = mc_alloc((size_t)(m->groups.n + 1) * sizeof *m->epilogue, "lower");
+    m->late = mc_calloc((size_t)(m->groups.n + 1), sizeof *m->late, "lower");
+    m->separate = mc_calloc((size_t)(m->groups.n + 1), sizeof *m->separate, "lower");
     if (!p->value_of || !m->early || !m->needed || !m->wanted || !m->coded || !m->val || !m->made ||
-        !m->within || !m->finisher || !m->epilogue) {
+        !m->within || !m->finisher || !m->epilogue || !m->late || !m->separate) {
         return MC_EMEMORY;
     }
     for (size_t i = 0; i < n; i++) {
@@ -218,8 +220,10 @@ static void free_tables(struct make *m)
     mc_free(m->within);
     mc_free(m->finisher);
     mc_free(m->epilogue);
+    mc_free(m->late);
+    mc_free(m->separate);
     mc_groups_free(&m->groups);
-    *m = (struct make){ .p = m->p, .rounds = m->rounds };
+    *m = (struct make){ .p = m->p, .rounds = m->rounds, .updates_late = m->updates_late };
 }
 
 static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
@@ -319,6 +323,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
     size_t count = m->groups.count;
     m->exact = compares(list, count);
     m->rounds |= m->exact;
+    TRY(mc_find_updates(m, list, count));
     TRY(mc_find_epilogues(m, list, count));
     mc_node **sorted = mc_alloc((count + 1) * sizeof *sorted, "lower");
     mc_status st = sorted ? mc_order_groups(m, list, count, sorted) : MC_EMEMORY;
@@ -373,7 +378,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
 {
     *p = (struct mc_program){ .graph = g, .ninput = nin, .noutput = nout, .nupdate = nup };
     mc_node **all = mc_alloc((size_t)(nout + nup + 1) * sizeof *all, "lower");
-    struct make m = { .p = p, .rounds = rounds };
+    struct make m = { .p = p, .rounds = rounds, .updates_late = fuse == FUSE_DRAWS };
     p->input = mc_arena_alloc(&p->arena, (size_t)(nin + 1) * sizeof *in);
     p->key_input = mc_arena_alloc(&p->arena, (size_t)nin + 1);
     p->output = mc_arena_alloc(&p->arena, (size_t)(nout + 1) * sizeof *p->output);

@@ -1,6 +1,7 @@
 /* grid.c: prints kernels for a grid of threads: the same values as render.c prints, in other loops.
  *
  *   map          each thread takes elements at a fixed distance, in vectors where possible: grid_map.c
+ *   many         a map of many arrays, which equal maps of any number of axes share: grid_many.c
  *   reducing     several threads share a point of the kept axes, several blocks a long one: grid_reduce.c
  *   row          the lanes of a row keep it in registers: grid_row.c
  *   column       each thread has a few adjacent columns: grid_column.c
@@ -61,6 +62,9 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         }
         if (k.mode == KERNEL_MAP) {
             mc_grid_print_map(&p);
+            if (of->many) {
+                mc_grid_print_many(&p);
+            }
         } else {
             p.back = back;
             mc_grid_print_reducing(&p);

@@ -13,6 +13,10 @@
 void mc_grid_entries(struct print *p);
 /* ---- the forms ---- */
 void mc_grid_print_map(struct print *p);
+/* grid_map.c: NAME_part, a map's elements from A.first to A.count[0], which one block computes */
+void mc_grid_print_part(struct print *p);
+/* grid_many.c: NAME_many */
+void mc_grid_print_many(struct print *p);
 void mc_grid_print_reducing(struct print *p);
 /* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */
 void mc_grid_merge(struct print *p, int v, const char *type);

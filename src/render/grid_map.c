@@ -26,19 +26,20 @@ static void kept_words(struct print *p)
     }
 }
 
-void mc_grid_print_map(struct print *p)
+/* NAME_of or NAME_part, over the elements that the line `elements` names. */
+static void function(struct print *p, const char *suffix, const char *elements)
 {
     mc_str_addf(p->out,
-                "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; "
+                "template <int V> INLINE void %s%s(const %s_args &A)\n{\ni64 *const err = A.err; "
                 "(void)err;\nif (A.held && err[0]) return;\n",
-                p->k->name, p->k->name);
+                p->k->name, suffix, p->k->name);
     mc_grid_pointers(p, 0);
     mc_print_row_values(p);
     mc_str_add(p->out, "if (blockIdx.x == 0 && threadIdx.x == 0) {\n");
     mc_print_row_stores(p);
     mc_str_add(p->out, "}\n");
     if (mc_print_mark(p)) {
-        mc_str_add(p->out, "ELEMENTS(t, A.count[0]) {\n");
+        mc_str_addf(p->out, "%s {\n", elements);
         mc_grid_offsets(p, 'o', true, 0);
         mc_str_add(p->out, "if (A.flat) {");
         flat(p);
@@ -55,5 +56,16 @@ void mc_grid_print_map(struct print *p)
         mc_str_add(p->out, "}\n");
     }
     mc_str_add(p->out, "}\n");
+}
+
+void mc_grid_print_map(struct print *p)
+{
+    function(p, "_of", "ELEMENTS(t, A.count[0])");
     mc_grid_entries(p);
+}
+
+void mc_grid_print_part(struct print *p)
+{
+    memset(p->done, 0, p->k->val.n);
+    function(p, "_part", "for (u32 t = A.first + threadIdx.x; t < A.count[0]; t += blockDim.x)");
 }

@@ -123,7 +123,7 @@ mc_status mc_kernel_analyse(struct mc_kernel *k)
 
 /* ---- equal kernels ---- */
 
-static bool same_value(const struct mc_kval *a, const struct mc_kval *b)
+bool mc_kernel_same_value(const struct mc_kval *a, const struct mc_kval *b)
 {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->acc == b->acc &&
            a->narg == b->narg && a->operand == b->operand && a->varies == b->varies &&
@@ -131,17 +131,21 @@ static bool same_value(const struct mc_kval *a, const struct mc_kval *b)
            memcmp(a->bits, b->bits, sizeof a->bits) == 0;
 }
 
+bool mc_kernel_same_operand(const struct mc_koperand *a, const struct mc_koperand *b)
+{
+    return a->dtype == b->dtype && a->varies == b->varies && a->dst == b->dst &&
+           a->column_sums == b->column_sums && a->index == b->index && (!a->dst || a->val == b->val);
+}
+
 bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b)
 {
     bool same = a->rank == b->rank && a->varies == b->varies && a->reduced == b->reduced &&
                 a->val.n == b->val.n && a->operand.n == b->operand.n;
     for (size_t i = 0; same && i < a->val.n; i++) {
-        same = same_value(&a->val.at[i], &b->val.at[i]);
+        same = mc_kernel_same_value(&a->val.at[i], &b->val.at[i]);
     }
     for (size_t i = 0; same && i < a->operand.n; i++) {
-        const struct mc_koperand *p = &a->operand.at[i], *q = &b->operand.at[i];
-        same = p->dtype == q->dtype && p->varies == q->varies && p->dst == q->dst &&
-               p->column_sums == q->column_sums && p->index == q->index && (!p->dst || p->val == q->val);
+        same = mc_kernel_same_operand(&a->operand.at[i], &b->operand.at[i]);
     }
     return same;
 }

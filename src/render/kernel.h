@@ -71,6 +71,7 @@ struct mc_kernel {
     /* forms that are not printed, as static sizes exclude them: GRID_VECTOR and its neighbours for a GPU;
      * ROW_VECTOR, ROW_LOOP of a vector row kernel */
     unsigned never;
+    bool many;                  /* on a GPU: NAME_many is printed */
     double flops;               /* for each element */
 };
 
@@ -93,6 +94,8 @@ mc_status mc_kernel_analyse(struct mc_kernel *k);                /* sets the fie
 void mc_kernel_free(struct mc_kernel *k);
 /* is their text the same, except for the names? */
 bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b);
+bool mc_kernel_same_value(const struct mc_kval *a, const struct mc_kval *b);
+bool mc_kernel_same_operand(const struct mc_koperand *a, const struct mc_koperand *b);
 bool mc_kernel_checks(const struct mc_kernel *k); /* does it check indices? */
 size_t mc_kernel_row_bytes(const struct mc_kernel *k, int64_t n); /* row buffers, for rows of n elements */
 
@@ -208,6 +211,25 @@ struct mc_grid_parts { int all, most; };
 struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k);
 /* bytes of shared memory of a block */
 size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads);
+/* ---- grid_many.c: one launch of a map over many arrays ---- */
+/* Is k a map of elements that are all at the same place in their arrays, or of numbers?  Then the number of
+ * axes does not matter where arrays are contiguous. */
+bool mc_kernel_flat(const struct mc_kernel *k);
+/* are two such maps the same, except for the axes? */
+bool mc_kernel_alike(const struct mc_kernel *a, const struct mc_kernel *b);
+/* NAME_many's argument, in the layout of NAME_list: pointers into its memory */
+struct mc_grid_list {
+    uint64_t *err;              /* as in mc_grid_head */
+    uint32_t *n, *held;         /* n: arrays */
+    uint32_t *wide;             /* the first so many arrays are read in vectors, as NAME_v does */
+    uint32_t *first;            /* by array: its first block */
+    uint32_t *count;            /* by array: its elements or vectors */
+    uint64_t *p;                /* by array and operand: address */
+};
+enum { GRID_LIST_BYTES = 4096, GRID_LIST_ELEMENTS = 4096, GRID_LIST_THREADS = 256 }; /* of a block */
+size_t mc_grid_list_most(size_t operands);              /* arrays of a list, at most */
+size_t mc_grid_list_size(size_t operands);
+struct mc_grid_list mc_grid_list(void *memory, size_t operands);
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one text */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);

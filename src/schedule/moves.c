@@ -127,7 +127,13 @@ static void pin_results(struct finder *d)
 
 static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
                             char *scratch);
+#ifndef MC_RUNTIME
+static const struct mc_slot *copied(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                    const char **from);
+static const struct mc_exec_ops ahead = { .run = copy_ahead, .ahead = true, .copies = copied };
+#else
 static const struct mc_exec_ops ahead = { .run = copy_ahead, .ahead = true };
+#endif
 
 static bool has_key(const struct mc_program *pr)
 {
@@ -204,6 +210,16 @@ static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p
                ? MC_OK
                : f->code->backend->copy(f, &m->view, f->ptr[st->src[0]] + m->at, f->ptr[st->dst[0]]);
 }
+
+#ifndef MC_RUNTIME
+static const struct mc_slot *copied(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                  const char **from)
+{
+    const struct move *m = move_of(p, step);
+    *from = f->ptr[f->code->program.step.at[step].src[0]] + m->at;
+    return &m->view;
+}
+#endif
 
 /* Is value v in memory before the first step, at a place that is known by then? */
 static bool known_before(const struct mc_function *f, const struct mc_shape_plan *p, int v)

@@ -83,6 +83,8 @@ struct mc_shape_plan *mc_branch_planned(const struct mc_function *f, const struc
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* places workspaces, after their sizes are known */
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p);
+/* joint.c: finds independent maps, for the backend to run at the same time */
+mc_status mc_plan_joint(struct mc_function *f, struct mc_shape_plan *p);
 /* in_place.c: the index in f->shared of the variable in whose memory the step writes its new value v; -1: not
  * in place, v is copied later */
 int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);

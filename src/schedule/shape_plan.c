@@ -304,7 +304,7 @@ void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_p
     }
 }
 
-/* Sizes, solver plans, arena, launches, in this order. */
+/* Sizes, solver plans, arena, launches, joint launches, in this order. */
 static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p, mc_shape_plan_one *work)
 {
     const struct mc_program *pr = &f->code->program;
@@ -322,6 +322,9 @@ static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p, mc_sha
     for (int i = 0; i < n; i++) {
         TRY(work(f, p, i));
     }
+#ifndef MC_RUNTIME
+    TRY(work == mc_shape_plan_work ? mc_plan_joint(f, p) : MC_OK);
+#endif
     return mc_plan_workspaces(f, p);
 }
 

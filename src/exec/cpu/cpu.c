@@ -157,7 +157,7 @@ const struct mc_backend mc_backend_cpu = {
     .pooled = mc_pooled_plan,
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
-    .plan = plan, .address = address, .step = timed_step,
+    .plan = plan, .joint = mc_launch_joint, .address = address, .step = timed_step,
     .fetch = view, .store = store, .copy = copy, .zero = zero, .copy_on_device = keep,
     .repeats = mc_launch_repeats, .repeat = mc_launch_repeat,
     .result_make = make, .result_take = take,

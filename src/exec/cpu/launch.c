@@ -214,12 +214,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     }
     TRY(mc_bases(f, p, l, scratch, base));
     r.column_sums = r.scratch + l->scratch * (size_t)l->threads;
-    r.stream = l->stream;
-    for (int k = 0; k < l->nop && r.stream; k++) {
-        const struct mc_koperand *o = &r.st->kernel->operand.at[k];
-        r.stream = !o->dst || o->column_sums || !r.st->kernel->val.at[o->val].element ||
-                   (uintptr_t)base[k] % 64 == 0;
-    }
+    r.stream = mc_launch_can_stream(l, r.st->kernel, base);
     if (l->threads <= 1 || l->units <= 1) {
         work(&r, 0, l->units, 0);
     } else {
@@ -341,6 +336,11 @@ static void free_exec(struct mc_exec *e)
 }
 
 const struct mc_exec_ops mc_launch_exec = { .run = run, .free = free_exec };
+
+struct mc_launch *mc_launch_of(struct mc_exec *e)
+{
+    return e && e->ops == &mc_launch_exec ? (struct mc_launch *)e : NULL;
+}
 
 struct mc_launch *mc_launch_new(const struct mc_function *f, int step)
 {

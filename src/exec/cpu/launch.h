@@ -57,6 +57,18 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
 /* operands are set, loops not yet; NULL: error */
 struct mc_launch *mc_launch_new(const struct mc_function *f, int step);
 void mc_launch_free(struct mc_launch *l);
+/* the launch that mc_launch_plan made; NULL: it made none */
+struct mc_launch *mc_launch_of(struct mc_exec *e);
+/* Are the addresses such that its results can be stored past the caches, if they are to be? */
+static inline bool mc_launch_can_stream(const struct mc_launch *l, const struct mc_kernel *k, char *const *base)
+{
+    bool can = l->stream;
+    for (int i = 0; i < l->nop && can; i++) {
+        const struct mc_koperand *o = &k->operand.at[i];
+        can = !o->dst || o->column_sums || !k->val.at[o->val].element || (uintptr_t)base[i] % 64 == 0;
+    }
+    return can;
+}
 /* adds a kernel's err to the step's, from any thread */
 void mc_running_tell(struct mc_running *r, const int64_t *err);
 mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step,
@@ -106,7 +118,11 @@ int mc_cpu_has_library(const char *library); /* -1: none of its libraries */
 /* split.c */
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l,
                      double elements);
+/* threads for a map of so many operations and bytes */
+int mc_launch_threads(const struct mc_function *f, double flops, double bytes);
 bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l);
+/* joint.c: see struct mc_backend */
+mc_status mc_launch_joint(struct mc_function *f, struct mc_shape_plan *p, const int *step, int n);
 /* column_sums.c: column sums of a row kernel */
 void mc_column_sums_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l);
 /* points the operands with column sums to zeroed partial sums of the chunk */

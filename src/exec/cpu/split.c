@@ -15,12 +15,22 @@ static double ns_of(const struct mc_kernel *k, const struct mc_launch *l, double
     return elements * (k->flops * 0.03) + l->bytes * 0.03 + rows * k->nreduce * 8;
 }
 
+static int threads_for(const struct mc_function *f, double ns)
+{
+    return ns < 8000 ? 1 : f->threads;
+}
+
+int mc_launch_threads(const struct mc_function *f, double flops, double bytes)
+{
+    return threads_for(f, (flops + bytes) * 0.03);
+}
+
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l,
                      double elements)
 {
     enum mc_kernel_mode mode = st->kernel->mode;
     l->ns = ns_of(st->kernel, l, elements);
-    l->threads = l->ns < 8000 ? 1 : f->threads;
+    l->threads = threads_for(f, l->ns);
     l->split = SPLIT_NOT;
     l->units = l->grain = 1;
     if (mode == KERNEL_FULL_REDUCTION) {

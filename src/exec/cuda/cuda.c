@@ -64,20 +64,24 @@ static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
     return loops;
 }
 
-static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_code *own, const int *to)
+static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_code *own, const int *to,
+                         const int *many)
 {
     for (size_t i = 0; i < p->step.n; i++) {
         const struct mc_kernel *k = p->step.at[i].kernel;
         struct mc_cuda_code *c = k ? own->text[to[i]] : NULL;
         if (k) {
-            own->grid[i] = (struct mc_grid_kernel){ find(c, k, ""),
-                                                    mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
-                                                    mc_grid_few_elements(k) ? find(c, k, "_s") : NULL,
-                                                    mc_grid_row(k).vector ? find(c, k, "_r") : NULL,
-                                                    mc_grid_row_cluster(k).vector ? find(c, k, "_t") : NULL,
-                                                    mc_grid_row_scalar(k).vector ? find(c, k, "_q") : NULL,
-                                                    mc_grid_column(k) ? find(c, k, "_c") : NULL,
-                                                    mc_grid_column_sums(k) ? find(c, k, "_tally") : NULL };
+            own->grid[i] = (struct mc_grid_kernel){
+                find(c, k, ""),
+                mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
+                mc_grid_few_elements(k) ? find(c, k, "_s") : NULL,
+                mc_grid_row(k).vector ? find(c, k, "_r") : NULL,
+                mc_grid_row_cluster(k).vector ? find(c, k, "_t") : NULL,
+                mc_grid_row_scalar(k).vector ? find(c, k, "_q") : NULL,
+                mc_grid_column(k) ? find(c, k, "_c") : NULL,
+                mc_grid_column_sums(k) ? find(c, k, "_tally") : NULL,
+                many[i] < 0 ? NULL : find(own->text[to[many[i]]], p->step.at[many[i]].kernel, "_many")
+            };
         }
     }
 }
@@ -88,17 +92,19 @@ static mc_status kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
     struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
-    int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p);
+    int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p),
+        *many = mc_alloc((p->step.n + 1) * sizeof *many, "compile");
     struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
     const char *at[MC_CUDA_TEXTS];
     struct mc_cuda_fn_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
     bool finishes = false;
-    mc_status s = k && to && first && own &&
+    mc_status s = k && to && first && many && own &&
                           (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile"))
                       ? MC_OK
                       : MC_EMEMORY;
     if (s == MC_OK) {
         mc_kernels_rule_out(p, first, mc_grid_excluded_forms);
+        s = mc_grid_find_many(p, first, many);
     }
     const int most = u->texts ? u->texts : mc_cpu()->threads; /* a bundle's texts are divided as they were */
     int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(most, MC_CUDA_TEXTS - 1), to) : 0;
@@ -112,6 +118,7 @@ static mc_status kernels(struct mc_code_unit *u)
         finishes = find_grids(p, own) || own->checks || p->nupdate;
     }
     if (finishes) {
+        own->settles = true;
         mc_finish_call_source(&text[n]);
         s = text[n].bad ? MC_EMEMORY : MC_OK;
         at[n] = text[n].s;
@@ -119,7 +126,7 @@ static mc_status kernels(struct mc_code_unit *u)
     }
     s = s < 0 || !n ? s : mc_cuda_code_load_all(mc_cuda_of(u), n, at, MC_CUDA_OPTIONS, own->text);
     if (s == MC_OK) {
-        find_kernels(p, own, to);
+        find_kernels(p, own, to, many);
         u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");
         s = u->source ? mc_cuda_fn_custom_compile(u) : MC_EMEMORY;
     }
@@ -128,6 +135,7 @@ static mc_status kernels(struct mc_code_unit *u)
     }
     mc_str_free(&source);
     mc_free(first);
+    mc_free(many);
     mc_free(to);
     mc_free(k);
     return s;
@@ -192,17 +200,6 @@ static mc_status begin_call(struct mc_function *f, struct mc_shape_plan *p)
     return mc_remote_upload_inputs(f, p);
 }
 
-static mc_status steps_ahead(struct mc_function *f, const struct mc_shape_plan *p)
-{
-    for (int i = 0; p->moves && i < (int)f->code->program.step.n; i++) {
-        const mc_status s = mc_step_is_ahead(p, i) ? mc_step_run(f, p, i) : MC_OK;
-        if (s < 0) {
-            return mc_step_error(f, i, s);
-        }
-    }
-    return MC_OK;
-}
-
 static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_cuda_fn_plan *q = p->own;
@@ -214,7 +211,7 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
     }
     bool eager = q->no_capture || q->runs <= EAGER_RUNS ||
                  mc_cuda_blocking(); /* the first run loads lazily loaded code */
-    TRY(steps_ahead(f, p));
+    TRY(mc_copies_ahead(f, p));
     TRY(eager ? mc_cuda_fn_steps(f, p) : mc_cuda_fn_replay(f, p));
     bool behind = !q->updates && f->code->program.nupdate &&
                   !f->skip_updates; /* updates that the host makes must not follow a failed check */
@@ -359,7 +356,7 @@ const struct mc_backend mc_backend_cuda = {
     .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference,
     .code_free = code_free, .function_init = init_function, .function_free = free_function,
     .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = make_plan,
-    .plan = plan, .shape_free = free_plan,
+    .plan = plan, .joint = mc_grid_joint, .shape_free = free_plan,
     .address = mc_cuda_fn_address, .begin = begin_call, .step = timed_step, .run = run_all,
     .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
     .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,

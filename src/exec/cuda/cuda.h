@@ -14,7 +14,7 @@ static inline struct mc_cuda *mc_cuda_of(const struct mc_code_unit *u) { return 
 
 /* ---- the backend's data of a code unit, a shape plan and a function ---- */
 struct mc_grid_kernel {         /* the compiled entries of a step's kernel; NULL: no such entry */
-    void *plain, *vector, *few_elements, *row, *row_cluster, *row_scalar, *column, *column_sums;
+    void *plain, *vector, *few_elements, *row, *row_cluster, *row_scalar, *column, *column_sums, *many;
 };
 struct mc_grid_launch {         /* at one shape */
     struct mc_exec exec;
@@ -37,6 +37,7 @@ struct mc_cuda_fn_code {
     struct mc_cuda_code *text[MC_CUDA_TEXTS];
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
+    bool settles;               /* the kernel that ends a call was compiled */
     /* what the kernels of solvers and other steps were compiled from, in all calls so far, those of copies
      * too; the device is entered */
     mc_code_list code;
@@ -91,6 +92,9 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st);
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* the launch that mc_grid_plan made; NULL: it made none */
 const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
+/* joint.c.  many: by step, the step whose NAME_many it can use; -1: none */
+mc_status mc_grid_find_many(struct mc_program *p, const int *first, int *many);
+mc_status mc_grid_joint(struct mc_function *f, struct mc_shape_plan *p, const int *step, int n);
 /* Word 0 of error words: one of MC_CUDA_ERR_ (device/cuda/args.h), or an index: -1 - axis of a region, else
  * 1 + the number of a value of the kernel. */
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
@@ -159,6 +163,8 @@ extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_
     mc_ctc_step_text, mc_fft_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
+/* copies the views that move from call to call, in one launch if they are contiguous */
+mc_status mc_copies_ahead(struct mc_function *f, const struct mc_shape_plan *p);
 /* allocates the error words before the first call */
 mc_status mc_cuda_fn_ready(struct mc_function *f);
 /* makes the updates that go with the steps, and sets the error flag */

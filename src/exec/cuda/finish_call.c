@@ -25,8 +25,6 @@ void mc_finish_call_source(struct mc_str *out)
     mc_cuda_source(&mc_finish_call_text, "", out);
 }
 
-/* ---- the end of the steps ---- */
-
 static mc_status launch(const struct mc_function *f, const struct mc_settle_args *a)
 {
     void *kernel = mc_cuda_kernel(&mc_finish_call_text, "", "settle");
@@ -39,6 +37,49 @@ static mc_status launch(const struct mc_function *f, const struct mc_settle_args
     return kernel ? mc_cuda_launch(mc_cuda_of(f->code), kernel, "settle", &g, a, sizeof *a)
                   : mc_last_status();
 }
+
+/* ---- before the steps ---- */
+
+/* Is the source of the step's copy itself copied before the steps? */
+static bool follows_copy(const struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    const struct mc_program *pr = &f->code->program;
+    int v = pr->step.at[step].src[0];
+    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
+        v = pr->value.at[v].view_of;
+    }
+    return p->slot[v].own;
+}
+
+mc_status mc_copies_ahead(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    struct mc_settle_args a = { .n = 0 };
+    for (int i = 0; p->moves && i < (int)f->code->program.step.n; i++) {
+        const char *from = NULL;
+        const struct mc_slot *view = mc_step_is_ahead(p, i) ? p->step[i].exec->ops->copies(f, p, i, &from)
+                                                            : NULL;
+        const bool plain = view && mc_cuda_fn_code(f)->settles && mc_slot_contiguous(view) &&
+                           !follows_copy(f, p, i) && a.n < SETTLE_PAIRS;
+        if (plain && mc_slot_bytes(view)) {
+            a.at[a.n].to = f->ptr[f->code->program.step.at[i].dst[0]];
+            a.at[a.n].from = from;
+            a.at[a.n++].bytes = mc_slot_bytes(view);
+        }
+    }
+    TRY(a.n ? launch(f, &a) : MC_OK);
+    for (int i = 0, n = 0; p->moves && i < (int)f->code->program.step.n; i++) {
+        const bool done = n < a.n && mc_step_is_ahead(p, i) &&
+                          a.at[n].to == f->ptr[f->code->program.step.at[i].dst[0]];
+        const mc_status s = !mc_step_is_ahead(p, i) || done ? MC_OK : mc_step_run(f, p, i);
+        n += done;
+        if (s < 0) {
+            return mc_step_error(f, i, s);
+        }
+    }
+    return MC_OK;
+}
+
+/* ---- the end of the steps ---- */
 
 mc_status mc_finish_call(const struct mc_function *f, const struct mc_shape_plan *p)
 {

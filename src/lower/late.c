@@ -1,0 +1,87 @@
+/* late.c: groups that only make updates.
+ *
+ * On a GPU they run after all other steps: then they are beside each other, and one launch makes those of all
+ * parameters (schedule/joint.c).  Their gradients are stored until then, so those of large arrays, which gain
+ * nothing, are left where they are.
+ *
+ * They are no epilogues if they are late, or if they read several arrays beside the gradient: a product whose
+ * tiles wait for that much memory runs slower than the product and then the update.
+ *
+ * Invariant: no group depends on a late one. */
+#include "lower/make.h"
+
+enum { LARGE = 1 << 22, SEVERAL = 3 }; /* elements; variables */
+
+/* The number of the update that n is; -1: it is none, or an output too. */
+static int update_of(const struct mc_program *p, const mc_node *n)
+{
+    int found = -1;
+    for (int i = 0; i < p->nupdate; i++) {
+        found = p->update[i] == (int)n->id ? i : found;
+    }
+    for (int i = 0; i < p->noutput; i++) {
+        found = p->output[i] == (int)n->id ? -1 : found;
+    }
+    return found;
+}
+
+/* Its size now: the type may leave sizes open. */
+static bool is_small(struct mc_shared *of)
+{
+    pthread_mutex_lock(&of->lock);
+    const bool small = mc_array_size(of->value) <= LARGE;
+    pthread_mutex_unlock(&of->lock);
+    return small;
+}
+
+/* Variables of the group's whole space that n reads; one that several nodes read counts for each. */
+static int variables_read(const struct make *m, const mc_node *n, int group)
+{
+    int reads = 0;
+    for (int k = 0; k < n->nin; k++) {
+        const mc_node *x = n->in[k];
+        reads += x->op == &mc_op_shared && mc_varies(&x->type) == m->groups.axes[group].varies;
+    }
+    return reads;
+}
+
+/* Node n may keep its group, and those that it reads, from making updates alone. */
+static void note(struct make *m, const mc_node *n, int group, int *reads)
+{
+    for (int k = 0; k < n->nin; k++) {
+        const int from = m->groups.of[n->in[k]->id];
+        if (from >= 0 && from != group) {
+            m->separate[from] = false;
+        }
+    }
+    if (group >= 0) {
+        const bool stored = m->wanted[n->id];
+        const int update = stored ? update_of(m->p, n) : -1;
+        m->separate[group] = m->separate[group] && mc_is_fusible(n) && !m->early[n->id] &&
+                             stored == (update >= 0);
+        m->late[group] = m->late[group] && (update < 0 || is_small(m->p->shared[update]));
+        reads[group] += variables_read(m, n, group);
+    }
+}
+
+/* requires: p->output and p->update are node ids */
+mc_status mc_find_updates(struct make *m, mc_node *const *list, size_t count)
+{
+    int *reads = mc_calloc((size_t)m->groups.n + 1, sizeof *reads, "lower");
+    if (!reads) {
+        return MC_EMEMORY;
+    }
+    for (int g = 0; g < m->groups.n && m->p->nupdate; g++) {
+        m->separate[g] = !m->groups.axes[g].reduced;
+        m->late[g] = m->updates_late;
+    }
+    for (size_t i = 0; i < count && m->p->nupdate; i++) {
+        note(m, list[i], m->groups.of[list[i]->id], reads);
+    }
+    for (int g = 0; g < m->groups.n; g++) {
+        m->late[g] = m->late[g] && m->separate[g];
+        m->separate[g] = m->separate[g] && (m->late[g] || reads[g] >= SEVERAL);
+    }
+    mc_free(reads);
+    return MC_OK;
+}

@@ -1,0 +1,92 @@
+/* joint.c: maps that do not depend on each other run at the same time: on the CPU in one parallel region, on
+ * a GPU as one launch where their kernels are equal.  Such as the steps of an optimizer for each of many
+ * parameters.
+ *
+ * Invariant: no joint step touches memory that another one writes, and between the first and the last
+ * no other step does anything. */
+#include "exec/kernels.h"
+#include "schedule/schedule.h"
+
+enum { MOST_SPANS = 4096 };     /* each is compared with each */
+struct span { enum mc_base base; int index; int64_t from, end; bool write; };
+struct joint {                  /* steps found so far */
+    VEC(struct span) span;      /* memory that they touch */
+    VEC(int) step;
+};
+
+static bool meet(const struct span *a, const struct span *b)
+{
+    return (a->write || b->write) && a->base == b->base && a->index == b->index && a->from < b->end &&
+           b->from < a->end;
+}
+
+/* Adds step i and what it touches, if no other step is in its way; false: it is not added. */
+static bool join(struct joint *b, const struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    const struct mc_step *st = &f->code->program.step.at[i];
+    const size_t before = b->span.n;
+    bool good = !p->step[i].workspace && !p->step[i].epilogue && before < MOST_SPANS;
+    for (size_t k = 0; k < st->kernel->operand.n && good; k++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[k];
+        const struct mc_slot *at = o->index ? NULL : &p->slot[st->operand[k]];
+        if (!at || at->base == BASE_FIXED || at->base == BASE_INPUT) {
+            continue;
+        }
+        const struct span s = { at->base, at->base == BASE_ARENA ? 0 : at->index, at->offset,
+                                at->offset + (int64_t)mc_slot_bytes(at), o->dst };
+        good = mc_slot_contiguous(at);
+        for (size_t j = 0; j < before && good; j++) {
+            good = !meet(&s, &b->span.at[j]);
+        }
+        good = good && VEC_PUSH(b->span, s);
+    }
+    good = good && VEC_PUSH(b->step, i);
+    b->span.n = good ? b->span.n : before;
+    return good;
+}
+
+/* Ends the list: its first step does the work of all. */
+static mc_status end(struct joint *b, struct mc_function *f, struct mc_shape_plan *p)
+{
+    const int n = (int)b->step.n;
+    mc_status s = MC_OK;
+    if (n > 1) {
+        s = f->code->backend->joint(f, p, b->step.at, n);
+    }
+    b->step.n = b->span.n = 0;
+    return s;
+}
+
+static bool may_join(const struct mc_function *f)
+{
+    return f->code->backend->joint && f->code->mode == MODE_FAST_RUN && !f->code->program.dynamic &&
+           !f->is_body && !mc_steps_concurrent(f);
+}
+
+mc_status mc_plan_joint(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const int n = (int)f->code->program.step.n;
+    struct joint b = { { 0 }, { 0 } };
+    int *first = may_join(f) ? mc_alloc((size_t)(n + 1) * sizeof *first, "plan") : NULL, run = -1;
+    mc_status s = first || !may_join(f) ? MC_OK : MC_EMEMORY;
+    if (first) {
+        mc_joint_candidates(&f->code->program, first);
+    }
+    for (int i = 0; i < n && first && s == MC_OK; i++) {
+        if (!p->step[i].exec) {
+            continue;
+        }
+        if (first[i] < 0 || first[i] != run || !join(&b, f, p, i)) {
+            s = end(&b, f, p);
+            run = first[i];
+            if (run >= 0 && s == MC_OK) {
+                join(&b, f, p, i);
+            }
+        }
+    }
+    s = s < 0 ? s : end(&b, f, p);
+    VEC_FREE(b.span);
+    VEC_FREE(b.step);
+    mc_free(first);
+    return s;
+}

@@ -27,6 +27,9 @@ static const struct {
     { 2, 19, { 6, 33 },  19, { 3, 3 },   1, 1, 1, 19, .last = true },
     { 1, 37, { 9, 30 },  37, { 3, 4 },   2, 1, 1, 37, .last = true },
     { 2, 8,  { 7, 7 },   8,  { 7, 7 },   1, 1, 3, 8, .last = true },
+    { 3, 16, { 13, 13 }, 24, { 3, 3 },   1, 6, 6, 1, .last = true }, /* taps that read only zeros */
+    { 2, 40, { 9, 11 },  56, { 3, 3 },   2, 1, 1, 2, true, .last = true },
+    { 1, 9,  { 1, 700 }, 17, { 1, 2 },   1, 16, 0, 1 },         /* nothing is padded: x in place */
     { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
 };
 
@@ -142,6 +145,14 @@ TEST(conv_winograd4_in_every_instruction_set) { try_sets(&mc_conv_winograd4, 9);
 TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_col2im, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 TEST(conv_depthwise_in_every_instruction_set) { try_sets(&mc_conv_depth, 24); }
+
+TEST(conv_implicit_in_every_instruction_set)
+{
+    if (mc_conv_implicit.missing) {
+        SKIP("it is in libmonochord alone");
+    }
+    try_sets(&mc_conv_implicit, 63);
+}
 
 /* Spectra written past the caches are those written into them. */
 TEST(conv_fft_far_spectra_are_the_same)

@@ -12,7 +12,7 @@
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_conv_solvers[];
 extern const struct mc_solver mc_conv_one, mc_conv_fft, mc_conv_winograd, mc_conv_winograd4, mc_conv_direct,
-    mc_conv_depth, mc_conv_col2im, mc_conv_im2col, mc_conv_exchange, mc_conv_exchange_full, mc_conv_relayout,
+    mc_conv_depth, mc_conv_col2im, mc_conv_implicit, mc_conv_im2col, mc_conv_exchange, mc_conv_exchange_full, mc_conv_relayout,
     mc_conv_onednn, mc_conv_onednn_winograd, mc_conv_portable, mc_conv_portable_col2im,
     mc_conv_portable_outer, mc_conv_reference;
 
@@ -79,8 +79,8 @@ static inline void conv_finish(const struct mc_conv_run *r, const int64_t at[5],
         r->epilogue(r->arg, at, size);
     }
 }
-/* Runs the epilogue on positions [u, u + count) in C order of filters [f, f + nf) of image n, in as few boxes
- * as possible. */
+/* Runs the epilogue on positions [u, u + count) in C order of filters (inputs: channels) [f, f + nf) of image
+ * n, in as few boxes as possible. */
 void mc_conv_finish_positions(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
                               int64_t count);
 /* Runs the epilogue on the whole result, in blocks of one image and channel. For solvers without a fused

@@ -13,6 +13,7 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_depth,     /* as many groups as channels */
     &mc_conv_direct,    /* tap by tap, over padded planes */
     &mc_conv_col2im,    /* inputs: products scattered over the taps of x */
+    &mc_conv_implicit,  /* windows as rows of a matrix product, read in place by tables of offsets */
     &mc_conv_im2col,    /* windows as columns of a matrix product */
     &mc_conv_exchange,  /* taps and positions change roles: forward by the weights direction, and back */
     &mc_conv_exchange_full, /* forward by the inputs direction, and back */

@@ -61,7 +61,7 @@ void mc_conv_no_epilogue(void *arg, const int64_t at[5], const int64_t size[5])
 void mc_conv_finish_positions(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
                               int64_t count)
 {
-    const int64_t *out = r->p->s.out, plane = out[1] * out[2];
+    const int64_t *out = r->p->s.pass == CONV_INPUTS ? r->p->s.in : r->p->s.out, plane = out[1] * out[2];
     while (r->epilogue && count > 0) {
         const int64_t u0 = u / plane, u1 = u / out[2] % out[1], u2 = u % out[2];
         int64_t size[5] = { 1, nf, 1, 1, MC_MIN(out[2] - u2, count) };

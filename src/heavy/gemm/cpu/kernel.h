@@ -16,6 +16,8 @@ struct mc_gemm_tile {
      * b_row */
     const void *b;
     int64_t a_row, a_col, b_row;
+    /* gathered: A's element (r, k) is a[a_rows[r] + a_at[k]]; b is a packed panel */
+    const int32_t *a_rows, *a_at;
     double alpha, beta;
     /* store C past the caches where it is aligned; the caller calls drain at the end */
     bool stream;
@@ -64,8 +66,10 @@ struct mc_gemm_kernel {
     double flops;
     int dot_q, outer_q;         /* most columns of s in one call */
     int outer_p[GEMM_MAX_Q + 1];
-    /* by ceil(n / lanes): both operands packed, A in place with column stride 1, both in place */
-    mc_gemm_tile_kernel *packed[4], *rows[4], *direct[4];
+    /* by ceil(n / lanes): both operands packed, A in place with column stride 1, both in place, A in place
+     * with an offset for each row and column (NULL in the runtime library) */
+    mc_gemm_tile_kernel *packed[4], *rows[4], *direct[4], *gathered[4];
+    int gathered_mr[4];         /* rows of the latter */
     mc_gemm_dot_kernel *dot[GEMM_MAX_Q + 1];        /* by q */
     mc_gemm_outer_kernel *outer[GEMM_MAX_Q + 1];
     mc_gemm_pack_kernel *pack;

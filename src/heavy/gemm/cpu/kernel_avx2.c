@@ -11,6 +11,7 @@
 #define ISA     "avx2"
 #define MR      4
 #define NVMAX   3
+#define GATHERED_MR(nv) ((nv) == 1 ? 8 : (nv) == 2 ? 6 : 4)
 #define ACC     12
 #define DRAIN   NULL
 #define DOT_Q   3

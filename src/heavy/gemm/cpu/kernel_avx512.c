@@ -11,6 +11,7 @@
 #define ISA     "avx512"
 #define MR      8
 #define NVMAX   3
+#define GATHERED_MR(nv) 8
 #define ACC     28
 #define DOT_Q   6
 #define OUTER_Q 16

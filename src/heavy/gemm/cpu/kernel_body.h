@@ -4,6 +4,7 @@
  *   T, V, L           element, vector, lanes of a vector
  *   NAME(x), TARGET   the name of function x; the attribute that names the instruction set
  *   MR, NVMAX         rows and most vectors of a register tile
+ *   GATHERED_MR(nv)   rows of a tile of nv vectors whose left operand is gathered
  *   ACC               accumulators of a skinny kernel
  *   DOT_Q, OUTER_Q    most columns of a skinny kernel; EACH_DOT(F) is F(1)..., EACH_OUTER(F) is F(2)...
  *   ZERO SET1 LOAD STORE FMA MUL     on vectors
@@ -27,7 +28,7 @@
 
 /* acc += a * b over all k.  a_packed, b_packed: in panels, padded to full rows and columns; else the operand
  * ends at the edge of the matrix.  masked: b ends within the last vector. */
-FUSED void NAME(sums)(const struct mc_gemm_tile *t, V acc[MR][NVMAX], const int nv, const bool a_packed,
+FUSED void NAME(sums)(const struct mc_gemm_tile *t, V acc[][NVMAX], const int nv, const bool a_packed,
                       const bool b_packed, const bool masked)
 {
     const T *a = t->a, *b = t->b, *row[MR];
@@ -76,15 +77,44 @@ FUSED void NAME(fetch)(const struct mc_gemm_tile *t, const void *first, int64_t 
     }
 }
 
-FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_gemm_packs packs)
+#ifndef MC_RUNTIME
+/* The same for mr rows where A is gathered: each row and each k has an offset. */
+FUSED void NAME(gathered_sums)(const struct mc_gemm_tile *t, V acc[][NVMAX], const int nv, const int mr)
+{
+    const T *b = t->b, *row[GEMM_MAX_MR];
+    UNROLL(8)
+    for (int r = 0; r < mr; r++) {
+        row[r] = (const T *)t->a + t->a_rows[r < t->m ? r : t->m - 1];
+    }
+    for (const int32_t *at = t->a_at, *end = at + t->k; at < end; at++, b += nv * L) {
+        const int64_t k = *at;
+        V bv[NVMAX];
+        UNROLL(3)
+        for (int v = 0; v < nv; v++) {
+            bv[v] = LOAD(b + v * L);
+        }
+        UNROLL(8)
+        for (int r = 0; r < mr; r++) {
+            const V av = SET1(row[r][k]);
+            UNROLL(3)
+            for (int v = 0; v < nv; v++) {
+                acc[r][v] = FMA(av, bv[v], acc[r][v]);
+            }
+        }
+    }
+}
+#endif
+
+FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int mr,
+                      const enum mc_gemm_packs packs, const bool gathers)
 {
     const int64_t last = t->n - (nv - 1) * L;
     const MASK mask = MASK_OF(last);
     const bool masked = last != L;
-    V acc[MR][NVMAX];
+    V acc[GEMM_MAX_MR][NVMAX];
 
     UNROLL(8)
-    for (int r = 0; r < MR; r++) {
+    for (int r = 0; r < mr; r++) {
         UNROLL(3)
         for (int v = 0; v < nv; v++) {
             acc[r][v] = ZERO();
@@ -98,7 +128,11 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
     if (t->k >= 64 && t->beta != 0 && t->c0 != t->c) {
         NAME(fetch)(t, t->c0, t->c0_row, nv);
     }
-    if (packs == GEMM_PACKS_BOTH) {
+    if (gathers) {
+#ifndef MC_RUNTIME
+        NAME(gathered_sums)(t, acc, nv, mr);
+#endif
+    } else if (packs == GEMM_PACKS_BOTH) {
         NAME(sums)(t, acc, nv, true, true, false);
 #ifdef MC_RUNTIME /* one loop, which is smaller */
     } else {
@@ -119,7 +153,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
     const bool scaled = t->alpha < 1 || t->alpha > 1;
     const int64_t m = t->m;
     UNROLL(8)
-    for (int r = 0; r < MR && scaled; r++) {
+    for (int r = 0; r < mr && scaled; r++) {
         UNROLL(3)
         for (int v = 0; v < nv; v++) {
             acc[r][v] = MUL(alpha, acc[r][v]);
@@ -128,7 +162,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
     if (t->beta != 0) {
         const T *c0 = t->c0;
         UNROLL(8)
-        for (int r = 0; r < MR; r++, c0 += t->c0_row) {
+        for (int r = 0; r < mr; r++, c0 += t->c0_row) {
             if (r >= m) {
                 break;
             }
@@ -141,7 +175,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
     T *c = t->c;
     if (stream && !masked) {
         UNROLL(8)
-        for (int r = 0; r < MR; r++, c += t->c_row) {
+        for (int r = 0; r < mr; r++, c += t->c_row) {
             if (r >= m) {
                 return;
             }
@@ -153,7 +187,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
         return;
     }
     UNROLL(8)
-    for (int r = 0; r < MR; r++, c += t->c_row) {
+    for (int r = 0; r < mr; r++, c += t->c_row) {
         if (r >= m) {
             return;
         }
@@ -178,7 +212,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
     static TARGET __attribute__((noinline)) void NAME(tile##nv)(const struct mc_gemm_tile *t,      \
                                                                enum mc_gemm_packs packs)          \
     {                                                                                              \
-        NAME(tile)(t, nv, packs);                                                                  \
+        NAME(tile)(t, nv, MR, packs, false);                                                                  \
     }                                                                                              \
     TILE(nv, packed, GEMM_PACKS_BOTH)                                                              \
     TILE(nv, rows, GEMM_PACKS_B)                                                                   \
@@ -186,6 +220,17 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const enum mc_
 TILES(1)
 TILES(2)
 TILES(3)
+#ifndef MC_RUNTIME
+#define GATHERED(nv)                                                                               \
+    static TARGET void NAME(gathered##nv)(const struct mc_gemm_tile *t)                            \
+    {                                                                                              \
+        NAME(tile)(t, nv, GATHERED_MR(nv), GEMM_PACKS_NONE, true);                                 \
+    }
+GATHERED(1)
+GATHERED(2)
+GATHERED(3)
+#undef GATHERED
+#endif
 
 #include "heavy/gemm/cpu/skinny_body.h"
 
@@ -252,6 +297,10 @@ static const struct mc_gemm_kernel NAME(kernel) = {
     .packed  = { NULL, NAME(packed1), NAME(packed2), NAME(packed3) },
     .rows    = { NULL, NAME(rows1), NAME(rows2), NAME(rows3) },
     .direct  = { NULL, NAME(direct1), NAME(direct2), NAME(direct3) },
+#ifndef MC_RUNTIME
+    .gathered = { NULL, NAME(gathered1), NAME(gathered2), NAME(gathered3) },
+    .gathered_mr = { 0, GATHERED_MR(1), GATHERED_MR(2), GATHERED_MR(3) },
+#endif
     .dot     = { EACH_DOT(ROW_DOT) },
     .outer   = { [1] = NAME(outer1), EACH_OUTER(ROW_OUTER) },
     .pack    = NAME(pack),

@@ -9,6 +9,7 @@
 #define ISA     "plain"
 #define MR      4
 #define NVMAX   3
+#define GATHERED_MR(nv) ((nv) == 1 ? 8 : 4)
 #define ACC     8
 #define DRAIN   NULL
 #define DOT_Q   2

@@ -1,0 +1,385 @@
+/* run.c: one call of an implicit product for forward and inputs: filters are packed, then a task computes a
+ * block of positions of one image and group.
+ *
+ * A tile of positions leaves out the taps that read only zeros for all of them.
+ *
+ * Invariant: two tasks never write the same element. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* vectorise these loops at every -O level */
+#endif
+#include "heavy/conv/cpu/implicit/plan.h"
+
+/* a range of taps is cut along the last axis only if what is left has so many terms */
+enum { LEAST_TERMS = 64, MOST_TILES = IMPLICIT_CELL / 4 };
+/* The taps [lo, hi) of each axis that each tile of a block needs. */
+struct tiles {
+    bool listed;
+    int64_t lo[MOST_TILES][3], hi[MOST_TILES][3];
+};
+/* A block of positions: where they read, where they are in the result, and the taps of its tiles. */
+struct cell {
+    const struct implicit_call *x;
+    const struct implicit_phase *f;
+    int64_t n, g, u, count;
+    int64_t panel, last;  /* panels [panel, last) */
+    float *sums, *turned; /* (count, width of the panels); (IMPLICIT_TURNED, count) */
+    int32_t row[IMPLICIT_CELL];
+    struct tiles tiles[4]; /* by the vectors of a panel */
+};
+
+static int64_t lanes(const struct implicit *d)
+{
+    return d->kernel->lanes;
+}
+
+/* ---- packed filters: (group, phase, block, panel), each (tap, channel, lanes of the panel) ---- */
+
+struct panel {
+    float *to;
+    const float *from; /* the panel's first column, at the block's first channel */
+    int64_t columns, width, channels, column_step, channel_step;
+};
+
+static int64_t tap_in_w(const struct mc_conv_problem *p, const struct implicit_phase *f, int64_t t)
+{
+    const struct implicit_axis *a = f->axis;
+    const int64_t *w = p->at.w + 2;
+    return a[0].w[t / a[2].taps / a[1].taps] * w[0] + a[1].w[t / a[2].taps % a[1].taps] * w[1] +
+           a[2].w[t % a[2].taps] * w[2];
+}
+
+/* Channels and taps of a filter are adjacent: all are turned at once, then rows are put in order. */
+static void pack_adjacent(const struct implicit_call *x, const struct implicit_phase *f,
+                          const struct panel *q, float *turned)
+{
+    const int64_t taps = f->taps;
+    x->d->kernel->pack(turned, q->from, q->column_step, 1, q->columns, taps * q->channels, q->width);
+    for (int64_t t = 0; t < taps; t++) {
+        const float *from = turned + tap_in_w(x->r.p, f, t) * q->width;
+        for (int64_t c = 0; c < q->channels; c++) {
+            memcpy(q->to + (t * q->channels + c) * q->width, from + c * taps * q->width,
+                   (size_t)q->width * sizeof *from);
+        }
+    }
+}
+
+/* One tap of a block of channels. */
+static void pack_tap(const struct implicit_call *x, const struct implicit_phase *f, const struct panel *q,
+                     int64_t t)
+{
+    x->d->kernel->pack(q->to + t * q->channels * q->width, q->from + tap_in_w(x->r.p, f, t), q->column_step,
+                       q->channel_step, q->columns, q->channels, q->width);
+}
+
+/* Packs a panel, so that each filter is read from front to back. */
+static void pack_task(void *arg, int64_t task, int slot)
+{
+    const struct implicit_call *x = arg;
+    const struct implicit *d = x->d;
+    const struct mc_conv_problem *p = x->r.p;
+    const bool inputs = p->s.pass == CONV_INPUTS;
+    const int64_t panel = task % d->panels, phase = task / d->panels % d->phases,
+                  g = task / d->panels / d->phases;
+    const struct implicit_phase *f = &d->phase[phase];
+    const int64_t *stride = p->at.w, taps = conv_volume(p->s.k), width = d->vectors * lanes(d);
+    const int64_t at = implicit_panel(d, panel) * lanes(d), end = implicit_panel(d, panel + 1) * lanes(d);
+    const bool adjacent = !inputs && taps > 1 && stride[1] == taps && mc_conv_dense_inner(p, CONV_W, 3);
+    struct panel q = { .column_step = stride[inputs ? 1 : 0], .channel_step = stride[inputs ? 0 : 1] };
+    q.width = end - at;
+    q.columns = MC_MIN(d->to - at, q.width);
+    float *to = implicit_floats(x, d->w_at) + g * d->from * taps * width + f->w_at;
+    const float *from = (const float *)(const void *)x->r.at[CONV_W] +
+                        g * (inputs ? d->from : d->to) * stride[0] + at * q.column_step;
+    for (int64_t t = 0; t < (adjacent ? 1 : f->taps); t++) {
+        for (int64_t block = 0; block < d->blocks; block++) {
+            q.channels = implicit_block(d, block);
+            q.to = to + (block * d->block * width + at * q.channels) * f->taps;
+            q.from = from + block * d->block * q.channel_step;
+            if (adjacent) {
+                pack_adjacent(x, f, &q, implicit_floats(x, d->slot_at + (size_t)slot * d->slot_bytes));
+            } else {
+                pack_tap(x, f, &q, t);
+            }
+        }
+    }
+}
+
+/* ---- tables of a block of positions ---- */
+
+/* The taps [*lo, *hi) of an axis that read inside of the source from any of the positions [p, last]. */
+static void taps_inside(const struct implicit_axis *a, int64_t extent, int64_t p, int64_t last, int64_t *lo,
+                        int64_t *hi)
+{
+    *lo = a->taps, *hi = 0;
+    for (int64_t t = 0; t < a->taps; t++) {
+        const int64_t at = a->from + a->at[t];
+        if (at + last * a->stride >= 0 && at + p * a->stride < extent) {
+            *lo = MC_MIN(*lo, t);
+            *hi = t + 1;
+        }
+    }
+    *lo = MC_MIN(*lo, *hi);
+}
+
+/* The taps that tile `tile`, positions [u, last] of the phase, needs. */
+static void taps_of(const struct cell *q, struct tiles *list, int64_t tile, int64_t u, int64_t last)
+{
+    const struct implicit *d = q->x->d;
+    const struct mc_conv_shape *s = &q->x->r.p->s;
+    const int64_t *extent = s->pass == CONV_INPUTS ? s->out : s->in;
+    int64_t p[3] = { 0 }, to[3] = { 0 };
+    bool same = true; /* the positions differ along the last axes only */
+    if (d->cuts[0] || d->cuts[1] || d->cuts[2]) {
+        mc_implicit_position(q->f, u, p);
+        mc_implicit_position(q->f, last, to);
+    }
+    for (int i = 0; i < 3; i++) {
+        const struct implicit_axis *a = &q->f->axis[i];
+        const bool cut = d->cuts[i] && same && (i < 2 || a->taps * d->block >= LEAST_TERMS);
+        list->lo[tile][i] = 0, list->hi[tile][i] = a->taps;
+        if (cut) {
+            taps_inside(a, extent[i], p[i], to[i], &list->lo[tile][i], &list->hi[tile][i]);
+        }
+        same = same && p[i] == to[i];
+    }
+}
+
+static void list_cell(struct cell *q)
+{
+    const struct implicit *d = q->x->d;
+    const struct implicit_phase *f = q->f;
+    const int64_t step = f->axis[2].stride * d->stride[3];
+    for (int64_t i = 0; i < q->count;) {
+        int64_t p[3];
+        mc_implicit_position(f, q->u + i, p);
+        const int64_t at = mc_implicit_window(d, f, p), n = MC_MIN(f->axis[2].count - p[2], q->count - i);
+        for (int64_t j = 0; j < n; j++) {
+            q->row[i + j] = (int32_t)(at + j * step);
+        }
+        i += n;
+    }
+}
+
+/* Panels of different widths have tiles of different heights. */
+static void list_tiles(const struct cell *q, struct tiles *list, int64_t mr)
+{
+    for (int64_t i = 0; i < q->count && !list->listed; i += mr) {
+        taps_of(q, list, i / mr, q->u + i, q->u + MC_MIN(i + mr, q->count) - 1);
+    }
+    list->listed = true;
+}
+
+/* ---- sums ---- */
+
+/* Adds the products of taps [first, first + n). */
+static void add_taps(const struct cell *q, struct mc_gemm_tile *t, const float *w, int64_t block,
+                     int64_t first, int64_t n)
+{
+    const struct implicit *d = q->x->d;
+    const int64_t channels = implicit_block(d, block), width = conv_ceil(t->n, lanes(d)) * lanes(d);
+    t->k = n * channels;
+    t->b = w + first * channels * width;
+    t->a_at = q->f->at[block == d->blocks - 1] + first * channels;
+    d->kernel->gathered[conv_ceil(t->n, lanes(d))](t);
+    t->beta = 1;
+    t->c0 = t->c;
+    t->c0_row = t->c_row;
+}
+
+static void sum_tile(const struct cell *q, struct mc_gemm_tile *t, const int64_t lo[3], const int64_t hi[3],
+                     const float *w, int64_t block)
+{
+    const int64_t k1 = q->f->axis[1].taps, k2 = q->f->axis[2].taps;
+    const bool whole2 = hi[2] - lo[2] == k2, whole = whole2 && hi[1] - lo[1] == k1;
+    if (whole || lo[0] == hi[0] || lo[1] == hi[1] || lo[2] == hi[2]) {
+        add_taps(q, t, w, block, lo[0] * k1 * k2, whole ? (hi[0] - lo[0]) * k1 * k2 : 0);
+        return;
+    }
+    for (int64_t i = lo[0]; i < hi[0]; i++) {
+        if (whole2) {
+            add_taps(q, t, w, block, (i * k1 + lo[1]) * k2, (hi[1] - lo[1]) * k2);
+            continue;
+        }
+        for (int64_t j = lo[1]; j < hi[1]; j++) {
+            add_taps(q, t, w, block, (i * k1 + j) * k2 + lo[2], hi[2] - lo[2]);
+        }
+    }
+}
+
+/* Where the kernel stores the tile's first row and adds to what. */
+static void aim(const struct cell *q, struct mc_gemm_tile *t, int64_t i, int64_t column, int64_t block)
+{
+    const struct implicit *d = q->x->d;
+    const struct mc_conv_run *r = &q->x->r;
+    const int64_t *stride = r->p->s.pass == CONV_INPUTS ? r->p->at.x : r->p->at.y;
+    if (d->direct) {
+        const int64_t at = (q->x->first + q->n) * stride[0] + (q->u + i) * stride[4] + q->g * d->to + column;
+        t->alpha = r->p->alpha;
+        t->c = (float *)(void *)r->result + at;
+        t->c_row = stride[4];
+        t->beta = block ? 1 : r->c0 ? r->p->beta : 0;
+        t->c0 = block || !r->c0 ? t->c : (const float *)(const void *)r->c0 + at;
+        t->c0_row = stride[4];
+        return;
+    }
+    const int64_t first = implicit_panel(d, q->panel),
+                  width = (implicit_panel(d, q->last) - first) * lanes(d);
+    t->alpha = 1;
+    t->beta = block > 0;
+    t->c0 = t->c = q->sums + i * width + column - first * lanes(d);
+    t->c0_row = t->c_row = width;
+}
+
+static void sum_panel(struct cell *q, int64_t panel, int64_t block, const float *w)
+{
+    const struct implicit *d = q->x->d;
+    const int64_t vectors = implicit_panel(d, panel + 1) - implicit_panel(d, panel),
+                  mr = d->kernel->gathered_mr[vectors];
+    const int64_t column = implicit_panel(d, panel) * lanes(d), width = vectors * lanes(d);
+    struct tiles *list = &q->tiles[vectors];
+    struct mc_gemm_tile t = { .a = implicit_source(q->x, q->n, q->g) + block * d->block * d->stride[0] };
+    list_tiles(q, list, mr);
+    t.n = d->direct ? MC_MIN(d->to - column, width) : width;
+    for (int64_t i = 0; i < q->count; i += mr) {
+        t.m = MC_MIN(q->count - i, mr);
+        t.a_rows = q->row + i;
+        aim(q, &t, i, column, block);
+        sum_tile(q, &t, list->lo[i / mr], list->hi[i / mr], w, block);
+    }
+}
+
+/* ---- the result, from sums ---- */
+
+static void write_run(float *to, const float *c0, const float *from, int64_t n, int64_t step, float alpha,
+                      float beta)
+{
+    if (!c0 && step == 1) {
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = alpha * from[i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        to[i * step] = alpha * from[i] + (c0 ? beta * c0[i * step] : 0);
+    }
+}
+
+/* The positions [i, i + *n) of the cell that lie in a row; returns where in the image the first one is. */
+static int64_t run_of(const struct cell *q, int64_t i, int64_t *n)
+{
+    const struct mc_conv_problem *p = q->x->r.p;
+    const int64_t *stride = p->s.pass == CONV_INPUTS ? p->at.x : p->at.y;
+    int64_t u[3], at = 0;
+    mc_implicit_position(q->f, q->u + i, u);
+    for (int k = 0; k < 3; k++) {
+        at += (q->f->axis[k].first + u[k] * q->f->axis[k].step) * stride[2 + k];
+    }
+    *n = MC_MIN(q->f->axis[2].count - u[2], q->count - i);
+    return at;
+}
+
+static void write_cell(const struct cell *q)
+{
+    const struct implicit *d = q->x->d;
+    const struct mc_conv_run *r = &q->x->r;
+    const int64_t *stride = r->p->s.pass == CONV_INPUTS ? r->p->at.x : r->p->at.y;
+    const int64_t column = implicit_panel(d, q->panel) * lanes(d),
+                  last = implicit_panel(d, q->last) * lanes(d), width = last - column,
+                  columns = MC_MIN(last, d->to) - column;
+    const int64_t at = (q->x->first + q->n) * stride[0] + (q->g * d->to + column) * stride[1];
+    const int64_t step = q->f->axis[2].step * stride[4];
+    const float alpha = (float)r->p->alpha, beta = (float)r->p->beta;
+    float *to = (float *)(void *)r->result + at;
+    const float *c0 = r->c0 ? (const float *)(const void *)r->c0 + at : NULL;
+    for (int64_t i = 0, n; stride[1] == 1 && i < q->count; i += n) {
+        const int64_t off = run_of(q, i, &n);
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t e = off + j * step;
+            write_run(to + e, c0 ? c0 + e : NULL, q->sums + (i + j) * width, columns, 1, alpha, beta);
+        }
+    }
+    for (int64_t j = 0; stride[1] != 1 && j < columns; j += IMPLICIT_TURNED) {
+        const int64_t some = MC_MIN(columns - j, (int64_t)IMPLICIT_TURNED);
+        d->kernel->pack(q->turned, q->sums + j, width, 1, q->count, some, q->count);
+        for (int64_t i = 0, n; i < q->count; i += n) {
+            const int64_t off = run_of(q, i, &n);
+            for (int64_t k = 0; k < some; k++) {
+                const int64_t e = off + (j + k) * stride[1];
+                write_run(to + e, c0 ? c0 + e : NULL, q->turned + k * q->count + i, n, step, alpha, beta);
+            }
+        }
+    }
+}
+
+/* ---- tasks ---- */
+
+static void sum_cell(struct cell *q)
+{
+    const struct implicit *d = q->x->d;
+    const int64_t width = d->vectors * lanes(d);
+    const float *w = implicit_floats(q->x, d->w_at) + q->g * d->from * conv_volume(q->x->r.p->s.k) * width +
+                     q->f->w_at;
+    list_cell(q);
+    for (int i = 0; i < 4; i++) {
+        q->tiles[i].listed = false;
+    }
+    for (int64_t block = 0; block < d->blocks; block++) {
+        const int64_t terms = implicit_block(d, block) * q->f->taps;
+        for (int64_t i = q->panel; i < q->last; i++) {
+            sum_panel(q, i, block, w + implicit_panel(d, i) * lanes(d) * terms);
+        }
+        w += terms * width;
+    }
+    if (!d->direct) {
+        write_cell(q);
+    }
+}
+
+static void cell_task(void *arg, int64_t task, int slot)
+{
+    const struct implicit_call *x = arg;
+    const struct implicit *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t part = task % d->parts, cell = task / d->parts % d->cells,
+                  image = task / d->parts / d->cells;
+    struct cell q = { .x = x, .n = image / s->groups, .g = image % s->groups };
+    q.panel = d->panels * part / d->parts, q.last = d->panels * (part + 1) / d->parts;
+    q.turned = implicit_floats(x, d->slot_at + (size_t)slot * d->slot_bytes);
+    q.sums = q.turned + d->cell * IMPLICIT_TURNED;
+    const int64_t column = implicit_panel(d, q.panel) * lanes(d),
+                  columns = MC_MIN(implicit_panel(d, q.last) * lanes(d), d->to) - column;
+    const int64_t channel = q.g * d->to + column, n = x->first + q.n;
+    for (int64_t i = 0; i < d->phases; i++) {
+        q.f = &d->phase[i];
+        const int64_t first = cell * d->cell, end = d->phases == 1 ? first + d->cell : q.f->positions;
+        for (q.u = first; q.u < MC_MIN(end, q.f->positions); q.u += d->cell) {
+            q.count = MC_MIN(q.f->positions - q.u, d->cell);
+            sum_cell(&q);
+        }
+    }
+    if (d->phases == 1) {
+        const int64_t first = cell * d->cell;
+        mc_conv_finish_positions(&x->r, n, channel, columns, first,
+                                 MC_MIN(d->phase[0].positions - first, d->cell));
+    } else {
+        conv_finish(&x->r, (int64_t[]){ n, channel, 0, 0, 0 },
+                    (int64_t[]){ 1, columns, s->in[0], s->in[1], s->in[2] });
+    }
+}
+
+mc_status mc_implicit_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct implicit *d = (const struct implicit *)(const void *)plan;
+    struct implicit_call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
+    const struct mc_conv_shape *s = &x.r.p->s;
+    const double work = mc_conv_work(x.r.p) * (double)d->images / (double)s->n;
+    mc_team_tasks(pack_task, &x, s->groups * d->phases * d->panels, d->slots, x.r.threads, work / 8);
+    for (x.first = 0; x.first < s->n; x.first += x.n) {
+        x.n = MC_MIN(d->images, s->n - x.first);
+        if (d->copies) {
+            mc_implicit_copy(&x);
+        }
+        mc_team_tasks(cell_task, &x, x.n * s->groups * d->cells * d->parts, d->slots, x.r.threads, work);
+    }
+    return MC_OK;
+}

@@ -11,7 +11,7 @@ foreach(without
         nn/ comm/ export/ inspect/ grad/ rewrite/ lower/ render/ compile/ .*cuda/ heavy/portable/ .*/portable[a-z_]*[.]c
         "graph/(lex|parse[a-z_]*|primary|statement|svg|picture|layout|replace)[.]c"
         "op/(collective|einsum|pad|families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image|linalg_names)[.]c"
-        "exec/(kernels|remote|tolerance|cpu/(joint|compile_kernels|custom|describe|factor|lines))[.]c" "schedule/joint[.]c"
+        "exec/(kernels|remote|tolerance|cpu/(joint|repeat|compile_kernels|custom|describe|factor|lines))[.]c" "schedule/joint[.]c"
         "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c"
         "heavy/(factor|lines)/" "heavy/(conv/cpu/(onednn|implicit)/|gemm/cpu/(onednn|blas|library[a-z_]*)[.]c)" "plan/(contest|trial|timer)[.]c")
     list(FILTER run EXCLUDE REGEX "/src/${without}")
@@ -53,7 +53,7 @@ include(CheckCCompilerFlag)
 check_c_compiler_flag(-Oz smallest)
 check_c_compiler_flag(-fno-tree-ch heads)
 # Loops have their heads once: a twentieth less code, and the same steps.
-target_compile_options(run_fast PRIVATE $<$<BOOL:${heads}>:-fno-tree-ch>)
+target_compile_options(run_fast PRIVATE $<$<BOOL:${heads}>:-fno-tree-ch> -fno-align-jumps -fno-align-labels)
 target_compile_options(run_drivers PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
 target_compile_options(run_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:$<IF:$<BOOL:${smallest}>,-Oz,-Os>>)
 # Rows of ops name several columns of one union, and some rows are left out (src/graph/graph.h).  The options

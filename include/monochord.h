@@ -783,7 +783,8 @@ MC_API mc_status mc_register(mc_graph *g, const mc_custom *op);
 /* Ranks are processes, or threads of one process, that run the same program, each on its share of the data.
  * In formulas: all_reduce(x, op='mean'), broadcast, all_gather, reduce_scatter, rank_of.  docs/ranks.md */
 
-typedef struct mc_comm mc_comm; /* a communicator: one rank's place among all; the maker's, to be freed by mc_comm_free */
+/* a communicator: one rank's place among all; the maker's, to be freed by mc_comm_free */
+typedef struct mc_comm mc_comm;
 /* The ranks that mpirun started ("mpi"), or one rank alone ("local", NULL).  NULL on failure. */
 MC_API mc_comm *mc_comm_open(const char *engine);
 /* n ranks of this process, for a thread each; rank i is out[i].  A rank that is freed has left: others that

@@ -175,15 +175,16 @@ MC_API mc_status mc_net_set_sums(mc_net *net, const double sums[2]); /* sets the
 
 /* ---- on many ranks ---- */
 
-/* Learns as mc_net_learner does, but divides each batch of at most `batch` examples into `parts` (0: one a rank),
- * which the ranks of comm (NULL: one rank) compute; each rank has the whole batch and takes its share.  How many ranks
- * there are changes no bit of the result, if they and parts are powers of two; the number of parts does.  The
- * gradients of the parts are averaged; normalisation has the means of its part.  The caller's, to be freed by
- * mc_learner_free before net and comm.  NULL: mc_last_error.  docs/ranks.md */
-typedef struct mc_learner mc_learner;
+typedef struct mc_learner mc_learner; /* a net that learns from parts of batches, on one rank or many */
+/* Learns as mc_net_learner does, but divides each batch of at most `batch` examples into `parts` (0: one a
+ * rank), which the ranks of comm (NULL: one rank) compute; each rank has the whole batch and takes its
+ * share. How many ranks there are changes no bit of the result, if they and parts are powers of two; the
+ * number of parts does. The gradients of the parts are averaged; normalisation has the means of its part.
+ * The caller's, to be freed by mc_learner_free before net and comm. NULL: mc_last_error. docs/ranks.md */
 MC_API mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts);
-MC_API mc_status mc_learner_step(mc_learner *l, const mc_array *x, const mc_array *t); /* for nets of one input */
-MC_API void mc_learner_free(mc_learner *l);
+/* for nets of one input */
+MC_API mc_status mc_learner_step(mc_learner *l, const mc_array *x, const mc_array *t);
+MC_API void mc_learner_free(mc_learner *l); /* NULL is fine */
 
 /* ---- update rules ---- */
 

@@ -1072,6 +1072,21 @@ MC_API mc_node *mc_print_(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
  * depends on it */
 MC_API mc_node *mc_clone(mc_node *y, int n, mc_node *const *pairs);
 
+/* ------------------------------------------------------------------------------- Ranks ---- */
+
+/* all_reduce(x, op=sum:text, group=None:text): x of all ranks, reduced by sum, mean, max or min; every
+ * rank has the result. Without a group x is alone */
+MC_API mc_node *mc_all_reduce(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* broadcast(x, root=0:int, group=None:text): x of rank root, in every rank */
+MC_API mc_node *mc_broadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* all_gather(x, group=None:text): x of all ranks, one after another along the first axis */
+MC_API mc_node *mc_all_gather(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* reduce_scatter(x, op=sum:text, group=None:text): the rank's own part, along the first axis, of what
+ * all_reduce gives */
+MC_API mc_node *mc_reduce_scatter(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* rank_of(group=None:text): the number of this rank in its group, from 0; an int64 */
+MC_API mc_node *mc_rank_of(mc_graph *g, const char *how, ...) MC_FORMAT(2, 3);
+
 /* ---------------------------------------------------------------------------- Branches ---- */
 
 /* a if the scalar c is not 0, else b; only what the chosen one needs is computed. Lists of values are
@@ -1492,6 +1507,11 @@ MC_API void mc_here(const char *file, int line);
 #define mc_assert_(...) (mc_here(__FILE__, __LINE__), mc_assert_(__VA_ARGS__))
 #define mc_print_(...) (mc_here(__FILE__, __LINE__), mc_print_(__VA_ARGS__))
 #define mc_clone(...) (mc_here(__FILE__, __LINE__), mc_clone(__VA_ARGS__))
+#define mc_all_reduce(...) (mc_here(__FILE__, __LINE__), mc_all_reduce(__VA_ARGS__))
+#define mc_broadcast(...) (mc_here(__FILE__, __LINE__), mc_broadcast(__VA_ARGS__))
+#define mc_all_gather(...) (mc_here(__FILE__, __LINE__), mc_all_gather(__VA_ARGS__))
+#define mc_reduce_scatter(...) (mc_here(__FILE__, __LINE__), mc_reduce_scatter(__VA_ARGS__))
+#define mc_rank_of(...) (mc_here(__FILE__, __LINE__), mc_rank_of(__VA_ARGS__))
 #define mc_ifelse(...) (mc_here(__FILE__, __LINE__), mc_ifelse(__VA_ARGS__))
 #endif
 

@@ -65,7 +65,7 @@ fcntl lockf geteuid getuid utimensat futimens mkstemp mkdtemp glob globfree fnma
 dlopen dlsym dlclose dlerror clock_gettime time
 pthread_create pthread_join pthread_once pthread_self pthread_equal
 pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_unlock pthread_mutex_trylock
-pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_signal pthread_cond_broadcast
+atexit pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast
 newlocale uselocale freelocale duplocale
 fabs fmin fmax fmod fma floor ceil trunc rint nearbyint round lround llround lrint llrint remainder hypot cbrt nextafter
 frexp ldexp scalbn modf logb copysign sqrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2

@@ -68,8 +68,8 @@ static void verdict(const struct job *j, const struct run_options *o, struct run
         printf("FAILED %s %s: it checks nothing\n", test_module(t), t->name);
     }
     if (o->times) {
-        printf("%8.3f s, cpu %8.3f  %-16s %s, %ld checks\n", seconds() - j->start, j->cpu, test_module(t), t->name,
-               (long)c->checks);
+        printf("%8.3f s, cpu %8.3f  %-16s %s, %ld checks\n", seconds() - j->start, j->cpu, test_module(t),
+               t->name, (long)c->checks);
     }
     r->failed += c->failed > 0;
     r->skipped += !c->failed && c->skipped;
@@ -107,7 +107,8 @@ static void end(struct job *j, const char *how, const struct run_options *o, str
 
 static double of_processors(const struct rusage *u)
 {
-    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) + (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1e-6;
+    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
+           (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1e-6;
 }
 
 static void wait_for_one(struct job *jobs, const struct run_options *o, struct run_counts *r)

@@ -1,5 +1,6 @@
-/* t_ranks.c: ranks that work together: what they reduce, gather and send, by definition; gradients, by hand; ranks
- * that disagree, leave or do not come. Ranks are threads here; tests/ranks.sh asks the same of processes by MPI. */
+/* t_ranks.c: ranks that work together: what they reduce, gather and send, by definition; gradients, by hand;
+ * ranks that disagree, leave or do not come. Ranks are threads here; tests/ranks.py asks the same of
+ * processes by MPI. */
 #include "check.h"
 #include "value/value.h"
 #include <math.h>
@@ -98,11 +99,13 @@ TEST(reductions_of_every_dtype)
             int64_t wrong = -1;
             const size_t size = mc_dtype_size(c.d);
             for (int64_t i = 0; i < c.n && wrong < 0; i++) {
-                const double want = expected(c.op, ranks, i), is = mc_load_f64(c.d, (char *)job[r].data + (size_t)i * size);
+                const double want = expected(c.op, ranks, i),
+                             is = mc_load_f64(c.d, (char *)job[r].data + (size_t)i * size);
                 wrong = fabs(is - want) <= mc_dtypes[c.d].eps * fabs(want) ? -1 : i;
             }
-            CHECK(job[r].status == MC_OK && wrong < 0, "%s of %s, %lld elements, rank %d of %d: element %lld: %s", c.op,
-                  mc_dtype_name(c.d), (long long)c.n, r, ranks, (long long)wrong, job[r].says);
+            CHECK(job[r].status == MC_OK && wrong < 0,
+                  "%s of %s, %lld elements, rank %d of %d: element %lld: %s", c.op, mc_dtype_name(c.d),
+                  (long long)c.n, r, ranks, (long long)wrong, job[r].says);
             free(job[r].data);
         }
     }
@@ -135,7 +138,8 @@ TEST(sums_are_added_in_one_order)
         int64_t wrong = 0;
         by_ranks(MOST, sum_drawn, &n, job);
         for (int64_t i = 0; i < n; i++) {
-            const float a = drawn[0][i] + drawn[1][i], b = drawn[2][i] + drawn[3][i], c = a + b, sum = c + drawn[4][i];
+            const float a = drawn[0][i] + drawn[1][i], b = drawn[2][i] + drawn[3][i], c = a + b,
+                        sum = c + drawn[4][i];
             for (int r = 0; r < MOST; r++) {
                 wrong += ((float *)job[r].data)[i] != sum;
             }
@@ -164,7 +168,8 @@ TEST(one_rank_sends_to_all)
     struct job job[MOST] = { 0 };
     by_ranks(4, send_from_2, NULL, job);
     for (int r = 0; r < 4; r++) {
-        CHECK(job[r].status == MC_OK && job[r].number[0] == 0, "rank %d: %g wrong, %s", r, job[r].number[0], job[r].says);
+        CHECK(job[r].status == MC_OK && job[r].number[0] == 0, "rank %d: %g wrong, %s", r, job[r].number[0],
+              job[r].says);
     }
 }
 
@@ -186,7 +191,8 @@ static void formula(struct job *j)
     j->status = mc_graph_ranks(g, "all", j->comm);
     mc_node *v = mc_input(g, "x", MC_FLOAT64, 1), *y = mc_formula(g, c->text);
     y = c->grad ? mc_grad(y, v) : y;
-    mc_function *f = mc_compile(g, &(mc_spec){ .input = &v, .ninput = 1, .output = &y, .noutput = 1, .on_unused = "ignore" });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .input = &v, .ninput = 1, .output = &y, .noutput = 1, .on_unused = "ignore" });
     j->status = f ? mc_call(f, MC_IN(in), MC_OUT(&out)) : mc_last_status();
     for (int64_t i = 0; out && i < mc_array_size(out) && i < 3; i++) {
         const size_t size = mc_dtype_size(mc_array_dtype(out));
@@ -227,8 +233,8 @@ TEST(ranks_in_formulas)
             CHECK(job[r].status == MC_OK, "%s, rank %d: %s", cases[k].text, r, job[r].says);
             for (int i = 0; i < 3 && job[r].status == MC_OK; i++) {
                 CHECK(fabs(job[r].number[i] - cases[k].want[r][i]) <= 1e-12 * fabs(cases[k].want[r][i]),
-                      "%s%s, rank %d, element %d: %.17g, and not %.17g", cases[k].grad ? "gradient of " : "", cases[k].text, r, i,
-                      job[r].number[i], cases[k].want[r][i]);
+                      "%s%s, rank %d, element %d: %.17g, and not %.17g", cases[k].grad ? "gradient of " : "",
+                      cases[k].text, r, i, job[r].number[i], cases[k].want[r][i]);
             }
         }
     }
@@ -248,7 +254,9 @@ TEST(ranks_that_disagree_are_told)
     struct job job[MOST] = { 0 };
     by_ranks(4, different_sizes, NULL, job);
     for (int r = 0; r < 4; r++) {
-        CHECK(job[r].status == MC_ECHECK && strstr(job[r].says, "rank 0 is at comm_reduce (sum) of 10 float32, rank 2 at comm_reduce (sum) of 12 float32"),
+        CHECK(job[r].status == MC_ECHECK &&
+                  strstr(job[r].says, "rank 0 is at comm_reduce (sum) of 10 float32, rank 2 at comm_reduce "
+                                      "(sum) of 12 float32"),
               "rank %d: %s", r, job[r].says);
         CHECK(job[r].number[0] == MC_OK, "rank %d cannot go on", r);
     }
@@ -272,8 +280,9 @@ TEST(a_rank_that_leaves_ends_the_others)
     struct job job[MOST] = { 0 };
     by_ranks(3, leaves, NULL, job);
     for (int r = 0; r < 3; r += 2) {
-        CHECK(job[r].status == MC_EDEVICE && job[r].number[0] == MC_EDEVICE && strstr(job[r].says, "lost each other"), "rank %d: %d, %s", r,
-              (int)job[r].status, job[r].says);
+        CHECK(job[r].status == MC_EDEVICE && job[r].number[0] == MC_EDEVICE &&
+                  strstr(job[r].says, "lost each other"),
+              "rank %d: %d, %s", r, (int)job[r].status, job[r].says);
     }
 }
 
@@ -288,7 +297,8 @@ TEST(a_rank_that_does_not_come_is_named)
     struct job job[MOST] = { 0 };
     mc_flag_set("comm.timeout", "1");
     by_ranks(2, comes_not, NULL, job);
-    CHECK(job[0].status == MC_EDEVICE && strstr(job[0].says, "rank 1 did not come within 1 s"), "%s", job[0].says);
+    CHECK(job[0].status == MC_EDEVICE && strstr(job[0].says, "rank 1 did not come within 1 s"), "%s",
+          job[0].says);
 }
 
 TEST(what_is_wrong_with_ranks_is_said)
@@ -316,11 +326,17 @@ TEST(what_is_wrong_with_ranks_is_said)
     }
     mc_graph *g = mc_graph_new();
     double x = 1;
-    CHECK(mc_graph_ranks(g, "", comm[0]) == MC_EARG && mc_graph_ranks(g, "a", NULL) == MC_EARG, "a group without a name or ranks");
-    CHECK(mc_graph_ranks(g, "a", comm[0]) == MC_OK && mc_graph_ranks(g, "a", comm[1]) == MC_EARG, "a name twice");
-    CHECK(mc_comm_local(0, comm) == MC_EARG && mc_comm_open("smoke") == NULL && strstr(mc_last_error(), "local, mpi"), "%s", mc_last_error());
-    CHECK(mc_comm_reduce(comm[0], "mean", MC_INT32, &x, 1) == MC_ETYPE && mc_comm_reduce(NULL, "sum", MC_FLOAT64, &x, 1) == MC_EARG &&
-              mc_comm_broadcast(comm[0], 2, MC_FLOAT64, &x, 1) == MC_EARG && mc_comm_reduce(comm[0], "sum", MC_FLOAT64, NULL, 1) == MC_EARG,
+    CHECK(mc_graph_ranks(g, "", comm[0]) == MC_EARG && mc_graph_ranks(g, "a", NULL) == MC_EARG,
+          "a group without a name or ranks");
+    CHECK(mc_graph_ranks(g, "a", comm[0]) == MC_OK && mc_graph_ranks(g, "a", comm[1]) == MC_EARG,
+          "a name twice");
+    CHECK(mc_comm_local(0, comm) == MC_EARG && mc_comm_open("smoke") == NULL &&
+              strstr(mc_last_error(), "local, mpi"),
+          "%s", mc_last_error());
+    CHECK(mc_comm_reduce(comm[0], "mean", MC_INT32, &x, 1) == MC_ETYPE &&
+              mc_comm_reduce(NULL, "sum", MC_FLOAT64, &x, 1) == MC_EARG &&
+              mc_comm_broadcast(comm[0], 2, MC_FLOAT64, &x, 1) == MC_EARG &&
+              mc_comm_reduce(comm[0], "sum", MC_FLOAT64, NULL, 1) == MC_EARG,
           "wrong calls pass");
     mc_graph_free(g);
     mc_comm_free(comm[0]);
@@ -333,21 +349,25 @@ TEST(a_rank_alone)
     struct job j = { 0 };
     double x = 3;
     mc_graph *g = mc_graph_new();
-    mc_node *y = mc_formula(g, "sum(all_reduce([1., 2])) + sum(all_gather([3.])) + sum(reduce_scatter([4., 5])) + sum(broadcast([6.])) + rank_of()");
+    mc_node *y = mc_formula(g, "sum(all_reduce([1., 2])) + sum(all_gather([3.])) + sum(reduce_scatter([4., "
+                               "5])) + sum(broadcast([6.])) + rank_of()");
     mc_function *f = mc_compile(g, &(mc_spec){ .output = &y, .noutput = 1 });
-    CHECK(f && mc_call(f, MC_NONE, MC_OUT(&j.number[0])) == MC_OK && j.number[0] == 21, "%g, %s", j.number[0], mc_last_error());
+    CHECK(f && mc_call(f, MC_NONE, MC_OUT(&j.number[0])) == MC_OK && j.number[0] == 21, "%g, %s", j.number[0],
+          mc_last_error());
     mc_function_free(f);
     mc_graph_free(g);
     mc_comm *one = mc_comm_open(NULL);
-    CHECK(one && mc_comm_size(one) == 1 && mc_comm_rank(one) == 0 && mc_comm_reduce(one, "mean", MC_FLOAT64, &x, 1) == MC_OK && x == 3, "%s",
-          mc_last_error());
+    CHECK(one && mc_comm_size(one) == 1 && mc_comm_rank(one) == 0 &&
+              mc_comm_reduce(one, "mean", MC_FLOAT64, &x, 1) == MC_OK && x == 3,
+          "%s", mc_last_error());
     mc_comm_free(one);
 }
 
 /* ---- a net that learns ---- */
 
-static const char model[] = "input 1x6x6\nconv 4 3x3 rectify pad=1\nbatch_norm\npool 2x2\ndropout 0.3\ndense 5 tanh\ndense 3 "
-                            "softmax\nrule adam rate=0.01\npenalty l2 0.001\n";
+static const char model[] =
+    "input 1x6x6\nconv 4 3x3 rectify pad=1\nbatch_norm\npool 2x2\ndropout 0.3\ndense 5 tanh\n"
+    "dense 3 softmax\nrule adam rate=0.01\npenalty l2 0.001\n";
 struct learning { int64_t parts, examples[3]; };
 
 /* The bits of all parameters and sums after three batches. */
@@ -362,7 +382,8 @@ static void learn(struct job *j)
     j->status = r ? MC_OK : mc_last_status();
     for (int b = 0; b < 3 && j->status == MC_OK; b++) {
         const int64_t n = l->examples[b];
-        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n, 1, 6, 6)), *t = mc_array_new(MC_INT32, MC_SHAPE(n));
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n, 1, 6, 6)),
+                 *t = mc_array_new(MC_INT32, MC_SHAPE(n));
         for (int64_t i = 0; i < n * 36; i++) {
             ((float *)mc_array_data(x))[i] = (float)((i * 7919 + b * 31) % 1000) / 1000 - 0.5f;
         }
@@ -374,7 +395,9 @@ static void learn(struct job *j)
     }
     for (int i = 0; mc_net_param(net, NULL, i).name; i++) {
         mc_array *w = mc_shared_get(mc_net_param(net, NULL, i).shared);
-        bits = w ? mc_crc32(bits, mc_array_data(w), (size_t)mc_array_size(w) * mc_dtype_size(mc_array_dtype(w))) : 0;
+        bits = w ? mc_crc32(bits, mc_array_data(w),
+                            (size_t)mc_array_size(w) * mc_dtype_size(mc_array_dtype(w)))
+                 : 0;
         mc_array_unref(&w);
     }
     if (j->status == MC_OK) {
@@ -399,7 +422,8 @@ TEST(any_number_of_ranks_learns_the_same_bits)
             for (int r = 0; r < ranks; r++) {
                 CHECK(job[r].status == MC_OK, "rank %d of %d: %s", r, ranks, job[r].says);
                 memcpy(first, ranks == 1 ? job[0].number : first, sizeof first);
-                CHECK(memcmp(first, job[r].number, sizeof first) == 0, "case %zu, rank %d of %d: %.0f, cost %.17g; alone %.0f, cost %.17g", k, r, ranks,
+                CHECK(memcmp(first, job[r].number, sizeof first) == 0,
+                      "case %zu, rank %d of %d: %.0f, cost %.17g; alone %.0f, cost %.17g", k, r, ranks,
                       job[r].number[0], job[r].number[1], first[0], first[1]);
             }
         }
@@ -410,7 +434,8 @@ TEST(any_number_of_ranks_learns_the_same_bits)
 /* One part is what mc_net_learner makes of a batch, but for the rounding of the mean. */
 TEST(one_part_is_the_learner)
 {
-    static const char plain[] = "input 5\ndense 7 tanh\nbatch_norm\ndense 3 softmax\nrule momentum rate=0.1\n";
+    static const char plain[] =
+        "input 5\ndense 7 tanh\nbatch_norm\ndense 3 softmax\nrule momentum rate=0.1\n";
     mc_array *w[2][8] = { { NULL } };
     double sums[2][2] = { { 0 } };
     int n = 0;
@@ -427,7 +452,8 @@ TEST(one_part_is_the_learner)
         mc_learner *r = k ? mc_learner_new(net, NULL, 6, 1) : NULL;
         mc_function *f = k ? NULL : mc_net_learner(net);
         for (int i = 0; i < 3; i++) {
-            CHECK((k ? mc_learner_step(r, x, t) : mc_call(f, MC_IN(x, t), MC_NONE)) == MC_OK, "%s", mc_last_error());
+            CHECK((k ? mc_learner_step(r, x, t) : mc_call(f, MC_IN(x, t), MC_NONE)) == MC_OK, "%s",
+                  mc_last_error());
         }
         CHECK(mc_net_sums(net, sums[k]) == MC_OK, "%s", mc_last_error());
         for (n = 0; n < 8 && mc_net_param(net, NULL, n).name; n++) {
@@ -439,12 +465,13 @@ TEST(one_part_is_the_learner)
         mc_net_free(net);
         mc_graph_free(g);
     }
-    CHECK(n >= 6 && fabs(sums[0][0] - sums[1][0]) < 1e-5 * sums[0][0] && sums[0][1] == sums[1][1], "%d parameters, sums %g %g and %g %g", n, sums[0][0],
-          sums[0][1], sums[1][0], sums[1][1]);
+    CHECK(n >= 6 && fabs(sums[0][0] - sums[1][0]) < 1e-5 * sums[0][0] && sums[0][1] == sums[1][1],
+          "%d parameters, sums %g %g and %g %g", n, sums[0][0], sums[0][1], sums[1][0], sums[1][1]);
     for (int i = 0; i < n; i++) {
         double most = 0;
         for (int64_t e = 0; e < mc_array_size(w[0][i]) && mc_array_dtype(w[0][i]) == MC_FLOAT32; e++) {
-            most = fmax(most, fabs(((const float *)mc_array_data(w[0][i]))[e] - (double)((const float *)mc_array_data(w[1][i]))[e]));
+            most = fmax(most, fabs(((const float *)mc_array_data(w[0][i]))[e] -
+                                   (double)((const float *)mc_array_data(w[1][i]))[e]));
         }
         CHECK(most < 2e-6, "parameter %d differs by %g", i, most);
         mc_array_unref(&w[0][i]), mc_array_unref(&w[1][i]);
@@ -478,14 +505,17 @@ TEST(learners_that_cannot_be_made)
 /* Loaded elsewhere, a rank would be alone without a word. */
 TEST(functions_of_ranks_are_not_written)
 {
-    static const char *const formulas[] = { "all_reduce(x) + 1", "scan y = y + all_reduce(v) over v in x from 0.0", "ifelse(sum(x) > 0, all_gather(x), x)" };
+    static const char *const formulas[] = { "all_reduce(x) + 1",
+                                            "scan(v in x, y from 0.0: y = y + all_reduce(v))",
+                                            "ifelse(sum(x) > 0, all_gather(x), x)" };
     for (size_t i = 0; i < NELEM(formulas); i++) {
         mc_graph *g = mc_graph_new();
         mc_node *x = mc_input(g, "x", MC_FLOAT64, 1), *y = mc_formula(g, formulas[i]);
         mc_function *f = mc_compile(g, &(mc_spec){ .input = &x, .ninput = 1, .output = &y, .noutput = 1 });
         REQUIRE(f, "%s: %s", formulas[i], mc_error(g));
-        CHECK(mc_function_save(f, "/nowhere/ranks.mcb") == MC_EUNSUPPORTED && strstr(mc_last_error(), "ranks work together in it"), "%s: %s", formulas[i],
-              mc_last_error());
+        CHECK(mc_function_save(f, "/nowhere/ranks.mcb") == MC_EUNSUPPORTED &&
+                  strstr(mc_last_error(), "ranks work together in it"),
+              "%s: %s", formulas[i], mc_last_error());
         mc_function_free(f);
         mc_graph_free(g);
     }
@@ -502,8 +532,12 @@ TEST(ranks_without_memory)
         }
         mc_comm *one = s == MC_OK ? mc_comm_open("local") : NULL;
         float *x = one ? calloc(20000, sizeof *x) : NULL;
-        CHECK(!x || (mc_comm_reduce(one, "sum", MC_FLOAT32, x, 20000) == MC_OK && mc_comm_reduce(one, "sum", MC_FLOAT16, x, 20) == MC_OK &&
-                     mc_comm_broadcast(one, 0, MC_FLOAT32, x, 20000) == MC_OK) || ALLOC_FAILED, "no sums, yet memory: %s", mc_last_error());
+        CHECK(!x ||
+                  (mc_comm_reduce(one, "sum", MC_FLOAT32, x, 20000) == MC_OK &&
+                   mc_comm_reduce(one, "sum", MC_FLOAT16, x, 20) == MC_OK &&
+                   mc_comm_broadcast(one, 0, MC_FLOAT32, x, 20000) == MC_OK) ||
+                  ALLOC_FAILED,
+              "no sums, yet memory: %s", mc_last_error());
         free(x);
         mc_comm_free(one);
     }

@@ -217,7 +217,9 @@ enum outcome { DONE, STOPPED, FAILED };
 static bool step(struct run *r, const mc_array *x, const mc_array *t)
 {
     mc_array *in = model_input(&r->m, x);
-    mc_status s = !in ? mc_last_status() : r->learner ? mc_learner_step(r->learner, in, t) : mc_call(r->m.step, MC_IN(in, t), MC_NONE);
+    mc_status s = !in          ? mc_last_status()
+                  : r->learner ? mc_learner_step(r->learner, in, t)
+                               : mc_call(r->m.step, MC_IN(in, t), MC_NONE);
     mc_array_unref(&in);
     r->p.seen += (double)mc_array_dims(t)[0];
     r->p.batch++;
@@ -402,7 +404,7 @@ static enum outcome train(struct run *r)
 {
     const mc_training *t = mc_net_training(r->m.net);
     bool many = !r->learner && t->epochs * mc_batches_count(r->batches) >=
-                MANY_STEPS; /* timing the solvers once pays; what it finds is kept */
+                                   MANY_STEPS; /* timing the solvers once pays; what it finds is kept */
     enum outcome o = (!many || preset("plan", "measure")) && preset("cuda.beside", "True") ? DONE : FAILED;
     r->saved = seconds_now();
     r->last = snapshot_params(r);
@@ -475,7 +477,8 @@ int train_and_report(const struct options *o, const char *extra_html)
 int command_train(int argc, char **argv)
 {
     struct options o;
-    const int errors = ranks_other() ? dup(STDERR_FILENO) : -1; /* rank 0 tells what is wrong with the words */
+    const int errors = ranks_other() ? dup(STDERR_FILENO)
+                                     : -1; /* rank 0 tells what is wrong with the words */
     if (errors >= 0 && !freopen("/dev/null", "w", stderr)) {
         return 1;
     }

@@ -1,10 +1,10 @@
 /* monochord_train_ranks.c: a model that many ranks train: --ranks mpi, --parts N.
  *
- * Rank 0 speaks, tests, and writes checkpoints and the report; all ranks read the same data and the same checkpoint,
- * and make the same steps.
+ * Rank 0 speaks, tests, and writes checkpoints and the report; all ranks read the same data and the same
+ * checkpoint, and make the same steps.
  *
- * Invariant: what a rank does next depends on numbers that all ranks have, so that none waits for the others in
- * vain.  A rank with an error of its own ends all. */
+ * Invariant: what a rank does next depends on numbers that all ranks have, so that none waits for the others
+ * in vain. A rank with an error of its own ends all. */
 #include "train.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static const double patience = 0.4;      /* seconds for an orderly end after a signal: mpirun kills soon after it */
+/* seconds for an orderly end after a signal: mpirun kills soon after it */
+static const double patience = 0.4;
 static char last_words[512];
 
 /* In a signal's handler: the others do not answer any more. */
@@ -76,8 +77,10 @@ void ranks_calm(void)
 void ranks_saved(const struct run *r)
 {
     if (r->comm) {
-        snprintf(last_words, sizeof last_words, "monochord: rank %d was told to end, and the others do not answer; %s%s\n", mc_comm_rank(r->comm),
-                 r->kept ? "--resume continues from " : "there is no checkpoint yet", r->kept ? r->o.save : "");
+        snprintf(last_words, sizeof last_words,
+                 "monochord: rank %d was told to end, and the others do not answer; %s%s\n",
+                 mc_comm_rank(r->comm), r->kept ? "--resume continues from " : "there is no checkpoint yet",
+                 r->kept ? r->o.save : "");
     }
 }
 
@@ -142,7 +145,8 @@ void ranks_speak(struct run *r, bool tell)
     double first = said ? rank : size;
     const bool all = mc_comm_reduce(r->comm, "min", MC_FLOAT64, &first, 1) == MC_OK;
     lseek(STDERR_FILENO, 0, SEEK_SET);
-    for (ssize_t n; (tell || said) && (!all || first == rank) && (n = read(STDERR_FILENO, part, sizeof part)) > 0;) {
+    for (ssize_t n;
+         (tell || said) && (!all || first == rank) && (n = read(STDERR_FILENO, part, sizeof part)) > 0;) {
         if (write(r->errors, part, (size_t)n) < n) {
             break;
         }

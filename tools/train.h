@@ -140,7 +140,8 @@ bool bundle_model(struct model *m, const char *path, struct words *w, mc_functio
 
 /* ---- monochord_train_ranks.c: without ranks, as if this were the only one ---- */
 bool ranks_open(struct run *r);
-bool ranks_other(void);                             /* has mpirun started this process as another rank than 0? */
+/* has mpirun started this process as another rank than 0? */
+bool ranks_other(void);
 bool ranks_first(const struct run *r);              /* the rank that speaks and writes */
 bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
 bool ranks_any(const struct run *r, bool yes);

@@ -1,7 +1,7 @@
 /* comm.c: what ranks do together, over any engine.
  *
- * Small arrays go to every rank, which reduces them itself: one exchange, with what the rank takes part in before
- * the data.  Of large ones each rank reduces its slice and sends it to all. */
+ * Small arrays go to every rank, which reduces them itself: one exchange, with what the rank takes part in
+ * before the data. Of large ones each rank reduces its slice and sends it to all. */
 #include "comm/comm.h"
 
 enum { SMALL = 16 << 10 };      /* bytes of one rank that go to every rank */
@@ -82,12 +82,12 @@ static void fold(enum mc_ranks_op how, mc_dtype d, void *x, const void *y, int64
         CASE(MC_UINT64, uint64_t, a + b)
         CASE(MC_FLOAT32, float, a + b)
         CASE(MC_FLOAT64, double, a + b)
-    default:
-        break;
+    default: break;
     }
 }
 
-/* Blocks of n elements, one a rank, stride elements apart, become their reduction, in the first of them. */
+/* Blocks of n elements, one a rank, with a stride of elements, become their reduction, in the first of
+ * them. */
 static void fold_tree(enum mc_ranks_op how, mc_dtype d, char *block, int size, int64_t n, int64_t stride)
 {
     const int64_t bytes = stride * mc_dtypes[d].size;
@@ -106,7 +106,8 @@ static void fold_tree(enum mc_ranks_op how, mc_dtype d, char *block, int size, i
 }
 
 /* The same into y; halves are added as floats and rounded once. */
-static mc_status fold_blocks(enum mc_ranks_op how, mc_dtype d, char *block, int size, int64_t n, int64_t stride, void *y)
+static mc_status fold_blocks(enum mc_ranks_op how, mc_dtype d, char *block, int size, int64_t n,
+                             int64_t stride, void *y)
 {
     if (d != MC_FLOAT16 && d != MC_BFLOAT16) {
         fold_tree(how, d, block, size, n, stride);
@@ -118,7 +119,8 @@ static mc_status fold_blocks(enum mc_ranks_op how, mc_dtype d, char *block, int 
         return MC_EMEMORY;
     }
     for (int i = 0; i < size; i++) {
-        mc_convert(MC_FLOAT32, wide + i * n, sizeof *wide, d, block + i * stride * mc_dtypes[d].size, mc_dtypes[d].size, n);
+        mc_convert(MC_FLOAT32, wide + i * n, sizeof *wide, d, block + i * stride * mc_dtypes[d].size,
+                   mc_dtypes[d].size, n);
     }
     fold_tree(how, MC_FLOAT32, (char *)wide, size, n, n);
     mc_convert(d, y, mc_dtypes[d].size, MC_FLOAT32, wide, sizeof *wide, n);
@@ -134,13 +136,14 @@ static void describe(struct mc_str *out, const struct mc_comm_call *k)
     if (k->reduce >= 0) {
         mc_str_addf(out, " (%s)", mc_ranks_ops[k->reduce % RANKS_N]);
     }
-    mc_str_addf(out, " of %lld %s", (long long)k->n, (unsigned)k->dtype < MC_NDTYPE ? mc_dtypes[k->dtype].name : "?");
+    mc_str_addf(out, " of %lld %s", (long long)k->n,
+                (unsigned)k->dtype < MC_NDTYPE ? mc_dtypes[k->dtype].name : "?");
     if (k->root >= 0) {
         mc_str_addf(out, " from rank %d", k->root);
     }
 }
 
-/* What the ranks say, bytes apart, is the same? */
+/* Is what the ranks say, each `bytes` behind the one before, the same? */
 static mc_status agree(const mc_comm *c, const char *said, size_t bytes)
 {
     const struct mc_comm_call *first = (const void *)said;
@@ -153,8 +156,8 @@ static mc_status agree(const mc_comm *c, const char *said, size_t bytes)
         describe(&a, first);
         describe(&b, k);
         const bool same = a.s && b.s && strcmp(a.s, b.s) == 0;
-        mc_fail(MC_ECHECK, "ranks disagree: rank 0 is at %s, rank %d at %s%s", a.s ? a.s : "?", i, b.s ? b.s : "?",
-                same ? " of another program" : "");
+        mc_fail(MC_ECHECK, "ranks disagree: rank 0 is at %s, rank %d at %s%s", a.s ? a.s : "?", i,
+                b.s ? b.s : "?", same ? " of another program" : "");
         mc_str_free(&a);
         mc_str_free(&b);
         return MC_ECHECK;
@@ -171,7 +174,8 @@ static mc_status after(mc_comm *c, mc_status s)
 
 static mc_status may_go(const mc_comm *c, const char *who)
 {
-    return c->broken ? mc_fail(c->broken, "%s: the ranks have lost each other in an earlier call", who) : MC_OK;
+    return c->broken ? mc_fail(c->broken, "%s: the ranks have lost each other in an earlier call", who)
+                     : MC_OK;
 }
 
 static struct mc_comm_call call_of(const char *who, int reduce, mc_dtype d, int root, int64_t n)
@@ -183,11 +187,14 @@ static struct mc_comm_call call_of(const char *who, int reduce, mc_dtype d, int 
 
 /* ---- small arrays: all to all ranks ---- */
 
-/* Whole: bytes of each rank, behind what it says, at *data, *apart bytes apart.  The memory is the caller's. */
-static char *gather_small(mc_comm *c, const struct mc_comm_call *k, const void *x, size_t bytes, char **data, size_t *apart)
+/* Whole: bytes of each rank, behind what it says, at *data with a stride of *stride bytes.  The memory is
+ * the caller's. */
+static char *gather_small(mc_comm *c, const struct mc_comm_call *k, const void *x, size_t bytes,
+                          char **data, size_t *stride)
 {
     const size_t each = sizeof *k + ((bytes + 7) & ~(size_t)7);
-    char *all = mc_calloc((size_t)c->size + 1, each, "comm"), *mine = all ? all + each * (size_t)c->size : NULL;
+    char *all = mc_calloc((size_t)c->size + 1, each, "comm"),
+         *mine = all ? all + each * (size_t)c->size : NULL;
     if (!all) {
         return NULL;
     }
@@ -198,7 +205,7 @@ static char *gather_small(mc_comm *c, const struct mc_comm_call *k, const void *
         return NULL;
     }
     *data = all + sizeof *k;
-    *apart = each;
+    *stride = each;
     return all;
 }
 
@@ -206,19 +213,22 @@ static char *gather_small(mc_comm *c, const struct mc_comm_call *k, const void *
 static mc_status meet(mc_comm *c, const struct mc_comm_call *k)
 {
     char *data;
-    size_t apart;
-    char *all = gather_small(c, k, NULL, 0, &data, &apart);
+    size_t stride;
+    char *all = gather_small(c, k, NULL, 0, &data, &stride);
     mc_free(all);
     return all ? MC_OK : mc_last_status();
 }
 
-static mc_status reduce_small(mc_comm *c, const struct mc_comm_call *k, enum mc_ranks_op how, const void *x, void *y)
+static mc_status reduce_small(mc_comm *c, const struct mc_comm_call *k, enum mc_ranks_op how,
+                              const void *x, void *y)
 {
     char *data;
-    size_t apart;
+    size_t stride;
     const mc_dtype d = (mc_dtype)k->dtype;
-    char *all = gather_small(c, k, x, (size_t)k->n * mc_dtypes[d].size, &data, &apart);
-    const mc_status s = all ? fold_blocks(how, d, data, c->size, k->n, (int64_t)(apart / mc_dtypes[d].size), y) : mc_last_status();
+    char *all = gather_small(c, k, x, (size_t)k->n * mc_dtypes[d].size, &data, &stride);
+    const mc_status s = all ? fold_blocks(how, d, data, c->size, k->n, (int64_t)(stride / mc_dtypes[d].size),
+                                          y)
+                            : mc_last_status();
     mc_free(all);
     return s;
 }
@@ -231,7 +241,8 @@ static int64_t slice_at(int64_t n, int64_t slice, int i)
 }
 
 /* Slices of x, `slice` elements each but for the end, to their ranks; reduced into y. */
-static mc_status reduce_slice(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, int64_t n, int64_t slice, void *y)
+static mc_status reduce_slice(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, int64_t n,
+                              int64_t slice, void *y)
 {
     const size_t size = mc_dtypes[d].size;
     const int64_t own = slice_at(n, slice, c->rank + 1) - slice_at(n, slice, c->rank);
@@ -265,7 +276,8 @@ static mc_status reduce_large(mc_comm *c, enum mc_ranks_op how, mc_dtype d, cons
 
 /* ---- what ranks do ---- */
 
-mc_status mc_comm_reduce_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x, void *y, int64_t n)
+mc_status mc_comm_reduce_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x,
+                            void *y, int64_t n)
 {
     const struct mc_comm_call k = call_of(who, (int)how, d, -1, n);
     mc_status s = may_go(c, who);
@@ -276,7 +288,8 @@ mc_status mc_comm_reduce_to(mc_comm *c, const char *who, enum mc_ranks_op how, m
     return s == MC_OK ? reduce_large(c, how, d, x, y, n) : s;
 }
 
-mc_status mc_comm_scatter_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x, void *y, int64_t n)
+mc_status mc_comm_scatter_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x,
+                             void *y, int64_t n)
 {
     const struct mc_comm_call k = call_of(who, (int)how, d, -1, n);
     mc_status s = may_go(c, who);
@@ -297,7 +310,8 @@ mc_status mc_comm_broadcast_to(mc_comm *c, const char *who, int root, mc_dtype d
     const struct mc_comm_call k = call_of(who, -1, d, root, n);
     const size_t bytes = (size_t)n * mc_dtypes[d].size;
     mc_status s = may_go(c, who);
-    size_t *at = s == MC_OK ? mc_calloc(2 * ((size_t)c->size + 1), sizeof *at, "comm") : NULL, *to = at ? at + c->size + 1 : NULL;
+    size_t *at = s == MC_OK ? mc_calloc(2 * ((size_t)c->size + 1), sizeof *at, "comm") : NULL,
+           *to = at ? at + c->size + 1 : NULL;
     char *copies = at && c->rank == root ? mc_alloc(MC_MAX(bytes, 1) * (size_t)c->size, "comm") : NULL;
     s = s == MC_OK && (!at || (c->rank == root && !copies)) ? MC_EMEMORY : s;
     s = s == MC_OK ? meet(c, &k) : s;
@@ -318,8 +332,9 @@ mc_status mc_comm_broadcast_to(mc_comm *c, const char *who, int root, mc_dtype d
 
 static mc_status check(const mc_comm *c, const char *who, const void *x, int64_t n, mc_dtype d)
 {
-    return !c                                  ? mc_fail(MC_EARG, "%s: the communicator is missing", who)
-           : n < 0 || (n > 0 && !x)            ? mc_fail(MC_EARG, "%s: %s", who, n < 0 ? "n is negative" : "x is missing")
+    return !c ? mc_fail(MC_EARG, "%s: the communicator is missing", who)
+           : n < 0 || (n > 0 && !x)
+               ? mc_fail(MC_EARG, "%s: %s", who, n < 0 ? "n is negative" : "x is missing")
            : (unsigned)d >= (unsigned)MC_NDTYPE ? mc_fail(MC_EARG, "%s: %d is no dtype", who, (int)d)
                                                 : MC_OK;
 }
@@ -331,15 +346,21 @@ mc_status mc_comm_reduce(mc_comm *c, const char *op, mc_dtype d, void *x, int64_
     while (s == MC_OK && how < RANKS_N && strcmp(op ? op : "", mc_ranks_ops[how]) != 0) {
         how++;
     }
-    s = s == MC_OK && how == RANKS_N ? mc_fail(MC_EARG, "comm_reduce: '%s' is none of sum, mean, max, min", op ? op : "") : s;
-    s = s == MC_OK && how == RANKS_MEAN && !mc_is_float(d) ? mc_fail(MC_ETYPE, "comm_reduce: mean of %s: only of floats", mc_dtypes[d].name) : s;
+    s = s == MC_OK && how == RANKS_N
+            ? mc_fail(MC_EARG, "comm_reduce: '%s' is none of sum, mean, max, min", op ? op : "")
+            : s;
+    s = s == MC_OK && how == RANKS_MEAN && !mc_is_float(d)
+            ? mc_fail(MC_ETYPE, "comm_reduce: mean of %s: only of floats", mc_dtypes[d].name)
+            : s;
     return s == MC_OK ? mc_comm_reduce_to(c, "comm_reduce", (enum mc_ranks_op)how, d, x, x, n) : s;
 }
 
 mc_status mc_comm_broadcast(mc_comm *c, int root, mc_dtype d, void *x, int64_t n)
 {
     mc_status s = check(c, "comm_broadcast", x, n, d);
-    s = s == MC_OK && (root < 0 || root >= c->size) ? mc_fail(MC_EARG, "comm_broadcast: there is no rank %d of %d", root, c->size) : s;
+    s = s == MC_OK && (root < 0 || root >= c->size)
+            ? mc_fail(MC_EARG, "comm_broadcast: there is no rank %d of %d", root, c->size)
+            : s;
     return s == MC_OK ? mc_comm_broadcast_to(c, "comm_broadcast", root, d, x, n) : s;
 }
 

@@ -1,12 +1,12 @@
 /* comm.h: ranks that work together.
  *
  *   communicator   one rank's place among `size` ranks; counted, as graphs and functions hold it
- *   engine         what carries bytes between ranks: threads of this process (local.c), MPI (mpi.c). A row of
- *                  functions
+ *   engine         what carries bytes between ranks: threads of this process (local.c), MPI (mpi.c). A row
+ *                  of functions
  *
- * Invariants: what is reduced is added in one fixed tree over the ranks, ((0 + 1) + (2 + 3)) + ..., so that every
- * rank, by any engine, has the same bits.  Before its data, a rank says what it takes part in; ranks that disagree
- * get an error, all of them. */
+ * Invariants: what is reduced is added in one fixed tree over the ranks, ((0 + 1) + (2 + 3)) + ..., so that
+ * every rank, by any engine, has the same bits. Before its data, a rank says what it takes part in; ranks
+ * that disagree get an error, all of them. */
 #ifndef MC_COMM_H
 #define MC_COMM_H
 
@@ -22,7 +22,8 @@ struct mc_comm_engine {
     const char *name;
     /* bytes of every rank into y, in the order of the ranks */
     mc_status (*gather)(struct mc_comm *c, const void *x, size_t bytes, void *y);
-    /* Block i of x goes to rank i, block i of y is from rank i: at[i] bytes from the start; at[size] is the end. */
+    /* Block i of x goes to rank i, block i of y is from rank i: at[i] bytes from the start; at[size] is the
+     * end. */
     mc_status (*exchange)(struct mc_comm *c, const char *x, const size_t *x_at, char *y, const size_t *y_at);
     void (*close)(struct mc_comm *c); /* frees c */
     void (*abort)(struct mc_comm *c); /* the others need not wait for this rank */
@@ -50,9 +51,11 @@ static inline void mc_comm_drop(mc_comm *c)
 }
 
 /* y = x reduced over all ranks, n elements each; y may be x.  who: for messages. */
-mc_status mc_comm_reduce_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x, void *y, int64_t n);
+mc_status mc_comm_reduce_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x,
+                            void *y, int64_t n);
 /* y, n elements, of the n * size of x: this rank's part of what is reduced */
-mc_status mc_comm_scatter_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x, void *y, int64_t n);
+mc_status mc_comm_scatter_to(mc_comm *c, const char *who, enum mc_ranks_op how, mc_dtype d, const void *x,
+                             void *y, int64_t n);
 /* y, n * size elements: x of all ranks, one after another */
 mc_status mc_comm_gather_to(mc_comm *c, const char *who, mc_dtype d, const void *x, void *y, int64_t n);
 /* x of rank root to all */

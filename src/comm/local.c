@@ -58,7 +58,8 @@ static mc_status meet(mc_comm *c)
     } else if (!wait_for(l, turn, &until)) {
         const int gone = absent(l, true), late = absent(l, false);
         s = gone >= 0 ? mc_fail(MC_EDEVICE, "rank %d has left: the others cannot go on without it", gone)
-                      : mc_fail(MC_EDEVICE, "rank %d did not come within %lld s (flag comm.timeout)", late, (long long)seconds);
+                      : mc_fail(MC_EDEVICE, "rank %d did not come within %lld s (flag comm.timeout)", late,
+                                (long long)seconds);
         l->lost = true;
         pthread_cond_broadcast(&l->met);
     }
@@ -129,7 +130,8 @@ static const struct mc_comm_engine engine = { .name = "local", .gather = gather,
 mc_status mc_comm_local(int n, mc_comm **out)
 {
     if (n < 1 || n > 1024 || !out) {
-        return mc_fail(MC_EARG, !out ? "comm_local: out is missing" : "comm_local: %d ranks; expected 1 to 1024", n);
+        return mc_fail(MC_EARG,
+                       !out ? "comm_local: out is missing" : "comm_local: %d ranks; expected 1 to 1024", n);
     }
     struct local *l = mc_calloc(1, sizeof *l + (size_t)n * sizeof *l->place, "comm");
     if (!l) {

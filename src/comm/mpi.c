@@ -4,6 +4,7 @@
  * Invariant: one communicator of MPI's a process, which ends with the process. */
 #include "comm/comm.h"
 #include "comm/mpi_table.h"
+#include "device/cpu/cpu.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -16,14 +17,13 @@ static void *open_shim(void)
 {
     const char *const flag = mc_flag_text(FLAG_comm_mpi);
     static const char name[] = "libmonochord-mpi.so";
-    Dl_info here;
     struct mc_str path = { 0 };
     if (strcmp(flag, "auto") != 0) {
         return dlopen(flag, RTLD_NOW | RTLD_GLOBAL);
     }
-    const char *slash = dladdr((void *)(uintptr_t)mc_comm_mpi, &here) && here.dli_fname ? strrchr(here.dli_fname, '/') : NULL;
+    const char *file = mc_library_file((void *)(uintptr_t)mc_comm_mpi), *slash = strrchr(file, '/');
     if (slash) {
-        mc_str_addf(&path, "%.*s%s", (int)(slash - here.dli_fname) + 1, here.dli_fname, name);
+        mc_str_addf(&path, "%.*s%s", (int)(slash - file) + 1, file, name);
     }
     void *handle = path.s && !path.bad ? dlopen(path.s, RTLD_NOW | RTLD_GLOBAL) : NULL;
     mc_str_free(&path);
@@ -39,8 +39,10 @@ static mc_status failed(const char *what, int code, int late)
 {
     char text[256] = "";
     if (code == MC_MPI_LATE) {
-        return late < 0 ? mc_fail(MC_EDEVICE, "%s: a rank did not come within %lld s (flag comm.timeout)", what, (long long)mc_flag_int(FLAG_comm_timeout))
-                        : mc_fail(MC_EDEVICE, "%s: rank %d did not come within %lld s (flag comm.timeout)", what, late, (long long)mc_flag_int(FLAG_comm_timeout));
+        return late < 0 ? mc_fail(MC_EDEVICE, "%s: a rank did not come within %lld s (flag comm.timeout)",
+                                  what, (long long)mc_flag_int(FLAG_comm_timeout))
+                        : mc_fail(MC_EDEVICE, "%s: rank %d did not come within %lld s (flag comm.timeout)",
+                                  what, late, (long long)mc_flag_int(FLAG_comm_timeout));
     }
     table->says(code, text);
     return mc_fail(MC_EDEVICE, "%s: MPI: %s", what, text);
@@ -52,8 +54,11 @@ static mc_status begin(void)
     void *handle = open_shim();
     const struct mc_mpi_table *t = handle ? dlsym(handle, "mc_mpi_table") : NULL;
     if (!t || t->version != MC_MPI_VERSION) {
-        return mc_fail(MC_EDEVICE, "MPI: %s; build Monochord where mpicc is (Debian: libopenmpi-dev openmpi-bin), or name the file: flag comm.mpi",
-                       t ? "libmonochord-mpi.so is of another version" : "libmonochord-mpi.so cannot be opened");
+        return mc_fail(MC_EDEVICE,
+                       "MPI: %s; build Monochord where mpicc is (Debian: libopenmpi-dev openmpi-bin), or "
+                       "name the file: flag comm.mpi",
+                       t ? "libmonochord-mpi.so is of another version"
+                         : "libmonochord-mpi.so cannot be opened");
     }
     table = t;
     const int e = t->start(&own_rank, &own_size);

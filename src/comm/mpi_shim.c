@@ -1,7 +1,7 @@
 /* mpi_shim.c: libmonochord-mpi.so: the engine's functions by the MPI that this file was compiled with.
  *
- * Messages have at most PIECE bytes, as MPI counts in ints. A rank that waits looks at its requests often at first,
- * then sleeps between looks: more ranks than processors is common where a program is tried out. */
+ * Messages have at most PIECE bytes, as MPI counts in ints. A rank that waits looks at its requests often at
+ * first, then sleeps between looks: more ranks than processors is common where a program is tried out. */
 #include "comm/mpi_table.h"
 #include <limits.h>
 #include <mpi.h>
@@ -88,7 +88,9 @@ static int gather(const void *x, size_t bytes, void *y, double seconds)
             MPI_Type_free(&run);
         }
         e = e ? e : MPI_Type_commit(&piece);
-        e = e ? e : MPI_Iallgather((const char *)x + at, n, MPI_BYTE, (char *)y + at, bytes > PIECE ? 1 : n, piece, world, &q);
+        e = e ? e
+              : MPI_Iallgather((const char *)x + at, n, MPI_BYTE, (char *)y + at, bytes > PIECE ? 1 : n,
+                               piece, world, &q);
         e = e ? e : await(1, &q, seconds);
         if (piece != MPI_DATATYPE_NULL) {
             MPI_Type_free(&piece);
@@ -118,10 +120,12 @@ static int exchange(const char *x, const size_t *x_at, char *y, const size_t *y_
                 continue;
             }
             if (at < in && !e) {
-                e = MPI_Irecv(y + y_at[i] + at, (int)(in - at < PIECE ? in - at : PIECE), MPI_BYTE, i, TAG, world, &q[i]);
+                e = MPI_Irecv(y + y_at[i] + at, (int)(in - at < PIECE ? in - at : PIECE), MPI_BYTE, i, TAG,
+                              world, &q[i]);
             }
             if (at < out && !e) {
-                e = MPI_Isend(x + x_at[i] + at, (int)(out - at < PIECE ? out - at : PIECE), MPI_BYTE, i, TAG, world, &q[ranks + i]);
+                e = MPI_Isend(x + x_at[i] + at, (int)(out - at < PIECE ? out - at : PIECE), MPI_BYTE, i, TAG,
+                              world, &q[ranks + i]);
             }
         }
         e = e ? e : await(2 * ranks, q, seconds);

@@ -14,7 +14,8 @@ struct mc_mpi_table {
     void (*abort)(void);
     int (*gather)(const void *x, size_t bytes, void *y, double seconds);
     /* late: the first rank that nothing came from, where the result is MC_MPI_LATE */
-    int (*exchange)(const char *x, const size_t *x_at, char *y, const size_t *y_at, double seconds, int *late);
+    int (*exchange)(const char *x, const size_t *x_at, char *y, const size_t *y_at, double seconds,
+         int *late);
     void (*says)(int code, char text[256]);
 };
 

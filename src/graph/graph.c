@@ -39,10 +39,12 @@ void mc_graph_free(mc_graph *g)
     VEC_FREE(g->nodes);
     VEC_FREE(g->shareds);
     VEC_FREE(g->custom);
+#ifndef MC_RUNTIME /* which has no ranks */
     for (size_t i = 0; i < g->groups.n; i++) {
         mc_comm_drop(g->groups.at[i].comm);
     }
     VEC_FREE(g->groups);
+#endif
     VEC_FREE(g->defaults);
     for (size_t i = 0; i < g->bodies.n; i++) {
         mc_body_unref(g->bodies.at[i]);

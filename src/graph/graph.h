@@ -386,7 +386,7 @@ mc_dtype mc_meet(int nin, mc_node *const *in, int from);
 mc_node *mc_size_of(mc_node *x, int axis);           /* int64 scalar: a constant if known */
 mc_node *mc_shape_of(mc_node *x);                    /* int64 vector */
 /* computes the sizes only */
-mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out);
+mc_status mc_broadcast_types(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out);
 
 /* parse.c: formulas.  mc_expr evaluates one with names bound to nodes or attributes:
  *     mc_expr(g, "dot(g, W.T)", (struct mc_bind[]){ { "g", gy }, { "W", w } }, 2) */

@@ -44,7 +44,7 @@ mc_status mc_types_differ(mc_status s, const char *what, int number, const struc
     return s;
 }
 
-mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out)
+mc_status mc_broadcast_types(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out)
 {
     out->rank = 0;
     for (int i = 0; i < nin; i++) {

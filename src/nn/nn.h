@@ -179,7 +179,8 @@ mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *w
 void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where);
 
 /* fit.c: a function of the net's inputs, and the target; u may be NULL.  NULL: mc_last_error */
-mc_function *mc_nn_compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out, const mc_updates *u);
+mc_function *mc_nn_compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out,
+                           const mc_updates *u);
 /* one array of both sums, so that adding to them is one step; false: the graph has the error */
 bool mc_nn_sums(mc_net *net);
 

@@ -1,12 +1,13 @@
-/* parallel.c: a net that learns on many ranks: each batch is divided into parts, each rank takes its share of them, and
- * all ranks make the same step.
+/* parallel.c: a net that learns on many ranks: each batch is divided into parts, each rank takes its share
+ * of them, and all ranks make the same step.
  *
- *   part     gradients of the loss of its examples, summed over them, in one array; changes of running averages behind
+ *   part     gradients of the loss of its examples, summed over them, in one array; changes of running
+ *            averages behind
  *   tree     the arrays of parts are added two and two; the top of the tree is an all_reduce
  *   step     the update rule, from the mean
  *
- * Invariant: the parts, their random numbers and the tree depend on the number of parts, not on that of ranks. So one
- * rank and two, four, ... give the same bits, where each part does (docs/ranks.md). */
+ * Invariant: the parts, their random numbers and the tree depend on the number of parts, not on that of
+ * ranks. So one rank and two, four, ... give the same bits, where each part does (docs/ranks.md). */
 #include "nn/nn.h"
 
 struct mc_learner {
@@ -42,7 +43,8 @@ static bool parameters(mc_net *net, struct layout *l)
 static mc_node *flat_of(mc_net *net, struct layout *l, mc_node *cost, mc_node *examples)
 {
     const int n = l->n + net->nrunning;
-    mc_node **wrt = mc_nn_keep(net, (size_t)n * sizeof *wrt + 1), **one = wrt ? mc_nn_keep(net, (size_t)n * sizeof *one + 1) : NULL;
+    mc_node **wrt = mc_nn_keep(net, (size_t)n * sizeof *wrt + 1),
+            **one = wrt ? mc_nn_keep(net, (size_t)n * sizeof *one + 1) : NULL;
     for (int i = 0; one && i < l->n; i++) {
         wrt[i] = mc_shared_node(net->g, l->params[i]);
     }
@@ -61,7 +63,8 @@ static mc_node *flat_of(mc_net *net, struct layout *l, mc_node *cost, mc_node *e
 static bool part_function(struct mc_learner *r, struct layout *l)
 {
     mc_net *net = r->net;
-    mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING), *t = mc_net_target(net);
+    mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING),
+            *t = mc_net_target(net);
     mc_node *count = t ? mc_formulaf(net->g, "cast(size(%s, axis=0), floatX)", mc_node_name(t)) : NULL;
     mc_node *out[2] = { count ? flat_of(net, l, cost, count) : NULL, NULL };
     if (!out[FLAT]) {
@@ -89,7 +92,8 @@ static bool add_function(struct mc_learner *r)
     }
     out[FLAT] = mc_add(in[0], in[2]);
     out[SUMS] = mc_add(in[1], in[3]);
-    r->add = mc_compile(g, &(mc_spec){ .name = "add parts", .input = in, .ninput = 4, .output = out, .noutput = 2 });
+    r->add = mc_compile(
+        g, &(mc_spec){ .name = "add parts", .input = in, .ninput = 4, .output = out, .noutput = 2 });
     return r->add != NULL;
 }
 
@@ -102,8 +106,8 @@ static mc_node *taken(mc_net *net, mc_shared *s, const char *all, const char *su
     for (int i = 0; i < mc_node_rank(v); i++) {
         size *= mc_node_dims(v)[i];
     }
-    mc_nn_addf(&t, "reshape(%s[%lld:%lld], shape(%s)) / cast(%s[2], %s)", all, (long long)*at, (long long)(*at + size), mc_shared_name(s), sums,
-               mc_dtype_name(mc_node_dtype(v)));
+    mc_nn_addf(&t, "reshape(%s[%lld:%lld], shape(%s)) / cast(%s[2], %s)", all, (long long)*at,
+               (long long)(*at + size), mc_shared_name(s), sums, mc_dtype_name(mc_node_dtype(v)));
     *at += size;
     mc_node *y = t.bad ? NULL : mc_formula(net->g, t.s);
     mc_nn_free(&t);
@@ -118,7 +122,9 @@ static const char *reduced(struct mc_learner *r, const char *of, mc_dtype d, mc_
     *input = in ? mc_input(r->net->g, in, d, 1) : NULL;
     mc_nn_addf(&t, "%s_all", of);
     const char *all = t.bad ? NULL : mc_nn_name(r->net, t.s);
-    mc_node *y = all && *input ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s)", all, in, r->comm ? ", group='" GROUP "'" : "") : NULL;
+    mc_node *y = all && *input ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s)", all, in,
+                                             r->comm ? ", group='" GROUP "'" : "")
+                               : NULL;
     mc_nn_free(&t);
     return y ? all : NULL;
 }
@@ -128,14 +134,16 @@ static bool step_function(struct mc_learner *r, struct layout *l)
     mc_net *net = r->net;
     mc_node *in[2];
     int64_t at = 0;
-    const char *all = reduced(r, "parts_flat", mc_nn_float(), &in[FLAT]), *sums = reduced(r, "parts_sums", MC_FLOAT64, &in[SUMS]);
+    const char *all = reduced(r, "parts_flat", mc_nn_float(), &in[FLAT]),
+               *sums = reduced(r, "parts_sums", MC_FLOAT64, &in[SUMS]);
     if (!all || !sums || !mc_nn_sums(net)) {
         return mc_nn_check_error(net, false);
     }
     for (int i = 0; i < l->n; i++) {
         l->grad[i] = taken(net, l->params[i], all, sums, &at);
     }
-    mc_updates u = mc_updates_of(net, NULL, l->n, l->params, l->grad, NULL), own = { NULL, NULL, u.n + net->nrunning + 1 };
+    mc_updates u = mc_updates_of(net, NULL, l->n, l->params, l->grad, NULL),
+               own = { NULL, NULL, u.n + net->nrunning + 1 };
     own.of = u.n ? mc_nn_keep(net, (size_t)own.n * sizeof *own.of) : NULL;
     own.to = own.of ? mc_nn_keep(net, (size_t)own.n * sizeof *own.to) : NULL;
     if (!own.to) {
@@ -150,7 +158,12 @@ static bool step_function(struct mc_learner *r, struct layout *l)
     }
     own.of[own.n - 1] = mc_shared_node(net->g, net->sums);
     own.to[own.n - 1] = mc_formulaf(net->g, "%s + %s[:2]", mc_shared_name(net->sums), sums);
-    r->step = mc_compile(net->g, &(mc_spec){ .name = "step", .input = in, .ninput = 2, .update_of = own.of, .update = own.to, .nupdate = own.n });
+    r->step = mc_compile(net->g, &(mc_spec){ .name = "step",
+                                             .input = in,
+                                             .ninput = 2,
+                                             .update_of = own.of,
+                                             .update = own.to,
+                                             .nupdate = own.n });
     const int64_t dims = at;
     r->nothing[FLAT] = r->step ? mc_array_new(mc_nn_float(), 1, &dims) : NULL;
     r->nothing[SUMS] = r->nothing[FLAT] ? mc_array_new(MC_FLOAT64, MC_SHAPE(3)) : NULL;
@@ -166,9 +179,10 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
     parts = parts ? parts : ranks;
     if (batch < 1 || parts < 1 || parts % ranks || parts > batch) {
         mc_fail(MC_EARG,
-                parts % ranks   ? "learner: %lld parts of a batch do not divide among %lld ranks"
-                : batch >= 1 && parts > batch ? "learner: %lld parts are more than the %lld examples of a batch"
-                                : "learner: %lld parts of %lld examples",
+                parts % ranks ? "learner: %lld parts of a batch do not divide among %lld ranks"
+                : batch >= 1 && parts > batch
+                    ? "learner: %lld parts are more than the %lld examples of a batch"
+                    : "learner: %lld parts of %lld examples",
                 (long long)parts, (long long)(parts % ranks ? ranks : batch));
         return NULL;
     }
@@ -179,8 +193,8 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
     }
     *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts };
     r->rng = mc_shared_named(net->g, net->rng);
-    const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) && part_function(r, &l) && add_function(r) &&
-                      step_function(r, &l);
+    const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) &&
+                      part_function(r, &l) && add_function(r) && step_function(r, &l);
     if (!good) {
         if (mc_graph_status(net->g) < 0) {
             mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
@@ -223,7 +237,8 @@ static mc_status draw(const struct mc_learner *r, uint64_t *now, const uint64_t 
     return s;
 }
 
-static mc_status one_part(const struct mc_learner *r, const mc_array *x, const mc_array *t, int64_t k, uint64_t drawn, mc_array **out)
+static mc_status one_part(const struct mc_learner *r, const mc_array *x, const mc_array *t, int64_t k,
+                          uint64_t drawn, mc_array **out)
 {
     const int64_t n = mc_array_dims(t)[0], from = k * r->each, to = from + r->each < n ? from + r->each : n;
     if (from >= to) {
@@ -232,7 +247,8 @@ static mc_status one_part(const struct mc_learner *r, const mc_array *x, const m
         return MC_OK;
     }
     const uint64_t at = drawn + (uint64_t)k;
-    mc_array *px = mc_array_slice(x, 0, from, to - from, 1), *pt = px ? mc_array_slice(t, 0, from, to - from, 1) : NULL;
+    mc_array *px = mc_array_slice(x, 0, from, to - from, 1),
+             *pt = px ? mc_array_slice(t, 0, from, to - from, 1) : NULL;
     mc_status s = pt ? draw(r, NULL, &at) : mc_last_status();
     s = s == MC_OK ? mc_call(r->part, MC_IN(px, pt), MC_OUT(&out[FLAT], &out[SUMS])) : s;
     mc_array_unref(&px);
@@ -241,7 +257,8 @@ static mc_status one_part(const struct mc_learner *r, const mc_array *x, const m
 }
 
 /* Parts k ... k + n - 1, added as a tree; out: the caller's. */
-static mc_status tree(const struct mc_learner *r, const mc_array *x, const mc_array *t, int64_t k, int64_t n, uint64_t drawn, mc_array **out)
+static mc_status tree(const struct mc_learner *r, const mc_array *x, const mc_array *t, int64_t k,
+                      int64_t n, uint64_t drawn, mc_array **out)
 {
     if (n == 1) {
         return one_part(r, x, t, k, drawn, out);
@@ -266,9 +283,13 @@ mc_status mc_learner_step(mc_learner *r, const mc_array *x, const mc_array *t)
     if (!r || !x || !t) {
         return mc_fail(MC_EARG, "learner_step: the %s is missing", !r ? "learner" : x ? "target" : "batch");
     }
-    const int64_t per = r->parts / (r->comm ? mc_comm_size(r->comm) : 1), rank = r->comm ? mc_comm_rank(r->comm) : 0;
-    if (mc_array_rank(x) < 1 || mc_array_rank(t) < 1 || mc_array_dims(x)[0] != mc_array_dims(t)[0] || mc_array_dims(x)[0] > r->each * r->parts) {
-        return mc_fail(MC_ESHAPE, "learner_step: the batch has more examples than parts have room, or another number than targets");
+    const int64_t per = r->parts / (r->comm ? mc_comm_size(r->comm) : 1),
+                  rank = r->comm ? mc_comm_rank(r->comm) : 0;
+    if (mc_array_rank(x) < 1 || mc_array_rank(t) < 1 || mc_array_dims(x)[0] != mc_array_dims(t)[0] ||
+        mc_array_dims(x)[0] > r->each * r->parts) {
+        return mc_fail(
+            MC_ESHAPE,
+            "learner_step: the batch has more examples than parts have room, or another number than targets");
     }
     mc_array *sum[2] = { NULL, NULL };
     uint64_t drawn = 0, after;

@@ -1,10 +1,10 @@
-/* collective.c: ops in which ranks work together: each rank runs the same program on its share of the data, and gives
- * its part of a value to all.
+/* collective.c: ops in which ranks work together: each rank runs the same program on its share of the data,
+ * and gives its part of a value to all.
  *
  * The gradient is that of the sum of the costs of all ranks, so it is an op of the same kind.
  *
- * Invariant: all ranks compute these ops in the same order, as they run the same program; what they are about to
- * do is compared before any data moves (src/comm). */
+ * Invariant: all ranks compute these ops in the same order, as they run the same program; what they are
+ * about to do is compared before any data moves (src/comm). */
 #include "comm/comm.h"
 #include "op/op.h"
 
@@ -15,7 +15,10 @@ enum { AT_WAY, AT_GROUP, AT_RANKS };
 mc_status mc_graph_ranks(mc_graph *g, const char *name, mc_comm *c)
 {
     if (!g || !name || !*name || !c) {
-        return mc_fail(MC_EARG, "graph_ranks: the %s is missing", !g ? "graph" : !c ? "communicator" : "name");
+        return mc_fail(MC_EARG, "graph_ranks: the %s is missing",
+                       !g   ? "graph"
+                       : !c ? "communicator"
+                            : "name");
     }
     for (size_t i = 0; i < g->groups.n; i++) {
         if (strcmp(g->groups.at[i].name, name) == 0) {
@@ -45,7 +48,9 @@ static mc_comm *group_of(const mc_graph *g, const char *name, bool *alone)
 
 static mc_status no_group(const char *op, const char *name)
 {
-    return mc_fail(MC_EARG, "%s: the graph has no group '%s'; mc_graph_ranks names the ranks of a communicator", op, name ? name : "");
+    return mc_fail(MC_EARG,
+                   "%s: the graph has no group '%s'; mc_graph_ranks names the ranks of a communicator", op,
+                   name ? name : "");
 }
 
 static int ranks_of(const mc_graph *g, const struct mc_attr *group)
@@ -74,8 +79,9 @@ static mc_status check_way(const struct mc_infer *q)
     return how == RANKS_N ? mc_fail(MC_EARG, "%s: '%s' is none of sum, mean, max, min", q->op->name, name)
            : how == RANKS_MEAN && !mc_is_float(d)
                ? mc_fail(MC_ETYPE, "%s: the mean of %s; only floats have one", q->op->name, mc_dtype_name(d))
-           : how == RANKS_SUM && d == MC_BOOL ? mc_fail(MC_ETYPE, "%s: the sum of bool; max says whether any is true", q->op->name)
-                                               : MC_OK;
+           : how == RANKS_SUM && d == MC_BOOL
+               ? mc_fail(MC_ETYPE, "%s: the sum of bool; max says whether any is true", q->op->name)
+               : MC_OK;
 }
 
 static mc_status check_group(const struct mc_infer *q, int attr)
@@ -97,7 +103,9 @@ static mc_status broadcast_infer(struct mc_infer *q)
     q->out[0] = q->in[0];
     TRY(check_group(q, 1));
     const int ranks = q->graph ? ranks_of(q->graph, &q->attr[1]) : 0;
-    return root < 0 || (ranks && root >= ranks) ? mc_fail(MC_EINDEX, "broadcast: there is no rank %lld", (long long)root) : MC_OK;
+    return root < 0 || (ranks && root >= ranks)
+               ? mc_fail(MC_EINDEX, "broadcast: there is no rank %lld", (long long)root)
+               : MC_OK;
 }
 
 static mc_status rank_infer(struct mc_infer *q)
@@ -112,10 +120,12 @@ static mc_status along_ranks(struct mc_infer *q, bool gather)
     q->out[0] = q->in[0];
     int64_t *n = &q->out[0].dims[0];
     if (q->in[0].rank < 1 || ranks < 1) {
-        return mc_fail(MC_ESHAPE, "%s: x is a scalar; the ranks' parts lie along the first axis", q->op->name);
+        return mc_fail(MC_ESHAPE, "%s: x is a scalar; the ranks' parts lie along the first axis",
+                       q->op->name);
     }
     if (*n >= 0 && !gather && *n % ranks) {
-        return mc_fail(MC_ESHAPE, "%s: %lld rows do not divide among %lld ranks", q->op->name, (long long)*n, (long long)ranks);
+        return mc_fail(MC_ESHAPE, "%s: %lld rows do not divide among %lld ranks", q->op->name, (long long)*n,
+                       (long long)ranks);
     }
     *n = *n < 0 ? *n : gather ? *n * ranks : *n / ranks;
     return MC_OK;
@@ -135,7 +145,9 @@ static mc_status scatter_infer(struct mc_infer *q)
 static mc_node *along_size(mc_node *n, int axis, const char *op, int attr)
 {
     mc_node *size = mc_size_of(n->in[0], axis);
-    return axis ? size : mc_call_op(n->graph, op, 2, (mc_node *[]){ size, mc_node_int(n->graph, mc_attr_int(&n->attr[attr])) }, NULL);
+    return axis ? size
+                : mc_call_op(n->graph, op, 2,
+                             (mc_node *[]){ size, mc_node_int(n->graph, mc_attr_int(&n->attr[attr])) }, NULL);
 }
 
 static mc_node *gather_size(mc_node *n, int item, int axis)
@@ -173,8 +185,8 @@ static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *co
         return mc_array_assign(out[0], in[0]);
     }
     mc_array *x = dense(in[0]);
-    const mc_status s = x ? mc_comm_reduce_to(c, n->op->name, (enum mc_ranks_op)way_of(n->attr[AT_WAY].text), x->dtype, x->data,
-                                              out[0]->data, mc_array_size(x))
+    const mc_status s = x ? mc_comm_reduce_to(c, n->op->name, (enum mc_ranks_op)way_of(n->attr[AT_WAY].text),
+                                              x->dtype, x->data, out[0]->data, mc_array_size(x))
                           : mc_last_status();
     mc_array_unref(&x);
     return s;
@@ -185,7 +197,8 @@ static mc_status broadcast_eval(const mc_node *n, mc_array *const *in, mc_array 
     mc_comm *c;
     TRY(with_group(n, n->attr[1].text, &c));
     TRY(mc_array_assign(out[0], in[0]));
-    return c ? mc_comm_broadcast_to(c, n->op->name, (int)mc_attr_int(&n->attr[0]), out[0]->dtype, out[0]->data, mc_array_size(out[0]))
+    return c ? mc_comm_broadcast_to(c, n->op->name, (int)mc_attr_int(&n->attr[0]), out[0]->dtype,
+                                    out[0]->data, mc_array_size(out[0]))
              : MC_OK;
 }
 
@@ -202,7 +215,8 @@ static mc_status same_ranks(const mc_node *n, const mc_comm *c, int attr)
 {
     const int64_t made_for = mc_attr_int(&n->attr[attr]), are = c ? c->size : 1;
     return made_for == are ? MC_OK
-                           : mc_fail(MC_EARG, "%s: made for %lld ranks, and there are %lld", n->op->name, (long long)made_for, (long long)are);
+                           : mc_fail(MC_EARG, "%s: made for %lld ranks, and there are %lld", n->op->name,
+                                     (long long)made_for, (long long)are);
 }
 
 static mc_status gather_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
@@ -212,7 +226,8 @@ static mc_status gather_eval(const mc_node *n, mc_array *const *in, mc_array *co
     TRY(same_ranks(n, c, 1));
     mc_array *x = c ? dense(in[0]) : NULL;
     const mc_status s = !c  ? mc_array_assign(out[0], in[0])
-                        : x ? mc_comm_gather_to(c, n->op->name, x->dtype, x->data, out[0]->data, mc_array_size(x))
+                        : x ? mc_comm_gather_to(c, n->op->name, x->dtype, x->data, out[0]->data,
+                                                mc_array_size(x))
                             : mc_last_status();
     mc_array_unref(&x);
     return s;
@@ -225,8 +240,9 @@ static mc_status scatter_eval(const mc_node *n, mc_array *const *in, mc_array *c
     TRY(same_ranks(n, c, AT_RANKS));
     mc_array *x = c ? dense(in[0]) : NULL;
     const mc_status s = !c  ? mc_array_assign(out[0], in[0])
-                        : x ? mc_comm_scatter_to(c, n->op->name, (enum mc_ranks_op)way_of(n->attr[AT_WAY].text), x->dtype, x->data,
-                                                 out[0]->data, mc_array_size(out[0]))
+                        : x ? mc_comm_scatter_to(c, n->op->name,
+                                                 (enum mc_ranks_op)way_of(n->attr[AT_WAY].text), x->dtype,
+                                                 x->data, out[0]->data, mc_array_size(out[0]))
                             : mc_last_status();
     mc_array_unref(&x);
     return s;
@@ -244,8 +260,10 @@ static mc_node *reduced(mc_node *x, const char *how, const struct mc_attr *group
 static mc_node *share_of_chosen(mc_node *n, mc_node *g)
 {
     mc_graph *graph = n->graph;
-    mc_node *is = mc_call_op(graph, "eq", 2, (mc_node *[]){ n->in[0], n }, NULL), *one = mc_cast_to(is, g->type.dtype);
-    mc_node *share = mc_call_op(graph, "true_div", 2, (mc_node *[]){ one, reduced(one, "sum", &n->attr[AT_GROUP]) }, NULL);
+    mc_node *is = mc_call_op(graph, "eq", 2, (mc_node *[]){ n->in[0], n }, NULL),
+            *one = mc_cast_to(is, g->type.dtype);
+    mc_node *share = mc_call_op(graph, "true_div", 2,
+                                (mc_node *[]){ one, reduced(one, "sum", &n->attr[AT_GROUP]) }, NULL);
     return mc_call_op(graph, "mul", 2, (mc_node *[]){ reduced(g, "sum", &n->attr[AT_GROUP]), share }, NULL);
 }
 
@@ -253,9 +271,9 @@ static mc_node *reduce_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     const int how = way_of(n->attr[AT_WAY].text);
     (void)wrt;
-    return !g[0] || !mc_is_float(g[0]->type.dtype)          ? g[0]
+    return !g[0] || !mc_is_float(g[0]->type.dtype) ? g[0]
            : how == RANKS_SUM || how == RANKS_MEAN ? reduced(g[0], mc_ranks_ops[how], &n->attr[AT_GROUP])
-                                                     : share_of_chosen(n, g[0]);
+                                                   : share_of_chosen(n, g[0]);
 }
 
 static mc_node *broadcast_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -266,11 +284,14 @@ static mc_node *broadcast_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     mc_graph *graph = n->graph;
     mc_node *rank = mc_apply(graph, mc_op_named(graph, "rank_of"), 0, NULL, &n->attr[1]);
-    mc_node *is = mc_call_op(graph, "eq", 2, (mc_node *[]){ rank, mc_node_int(graph, mc_attr_int(&n->attr[0])) }, NULL);
-    return mc_call_op(graph, "where", 3, (mc_node *[]){ is, reduced(g[0], "sum", &n->attr[1]), mc_node_like(g[0], 0) }, NULL);
+    mc_node *is = mc_call_op(graph, "eq", 2,
+                             (mc_node *[]){ rank, mc_node_int(graph, mc_attr_int(&n->attr[0])) }, NULL);
+    return mc_call_op(graph, "where", 3,
+                      (mc_node *[]){ is, reduced(g[0], "sum", &n->attr[1]), mc_node_like(g[0], 0) }, NULL);
 }
 
-static mc_node *scattered(mc_node *x, const char *how, const struct mc_attr *group, const struct mc_attr *ranks)
+static mc_node *scattered(mc_node *x, const char *how, const struct mc_attr *group,
+                          const struct mc_attr *ranks)
 {
     const struct mc_attr attr[] = { { .kind = ATTR_TEXT, .text = how }, *group, *ranks };
     return mc_apply(x->graph, mc_op_named(x->graph, "scatter_ranks"), 1, &x, attr);
@@ -296,12 +317,15 @@ static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)
         return g[0];
     }
     if (how != RANKS_SUM && how != RANKS_MEAN) {
-        return mc_node_fail(n->graph, MC_EGRAD, "reduce_scatter of a %s has no gradient: take all_reduce", mc_ranks_ops[how]);
+        return mc_node_fail(n->graph, MC_EGRAD, "reduce_scatter of a %s has no gradient: take all_reduce",
+                            mc_ranks_ops[how]);
     }
     mc_node *all = gathered(g[0], &n->attr[AT_GROUP], &n->attr[AT_RANKS]);
     return how == RANKS_SUM
                ? all
-               : mc_call_op(n->graph, "true_div", 2, (mc_node *[]){ all, mc_node_like(all, (double)mc_attr_int(&n->attr[AT_RANKS])) }, NULL);
+               : mc_call_op(n->graph, "true_div", 2,
+                            (mc_node *[]){ all, mc_node_like(all, (double)mc_attr_int(&n->attr[AT_RANKS])) },
+                            NULL);
 }
 
 /* ---- what users write ---- */
@@ -311,7 +335,8 @@ static mc_node *build_gather(mc_graph *g, int nin, mc_node *const *in, const str
     int64_t ranks = ranks_of(g, &attr[0]);
     const struct mc_attr number = { .kind = ATTR_INT, .n = 1, .ints = &ranks };
     (void)nin;
-    return ranks ? gathered(in[0], &attr[0], &number) : mc_node_fail(g, no_group("all_gather", attr[0].text), "%s", mc_last_error());
+    return ranks ? gathered(in[0], &attr[0], &number)
+                 : mc_node_fail(g, no_group("all_gather", attr[0].text), "%s", mc_last_error());
 }
 
 static mc_node *build_scatter(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)

@@ -101,13 +101,16 @@ mc_status mc_custom_share(mc_graph *to, const mc_graph *from)
         }
         atomic_fetch_add(&((struct custom *)from->custom.at[i])->refs, 1);
     }
+#ifndef MC_RUNTIME /* which has no ranks */
     for (size_t i = 0; i < from->groups.n; i++) {
-        struct mc_rank_group row = { mc_arena_str(&to->arena, from->groups.at[i].name, strlen(from->groups.at[i].name)), from->groups.at[i].comm };
+        const struct mc_rank_group *g = &from->groups.at[i];
+        struct mc_rank_group row = { mc_arena_str(&to->arena, g->name, strlen(g->name)), g->comm };
         if (!row.name || !VEC_PUSH(to->groups, row)) {
             return MC_EMEMORY;
         }
         mc_comm_ref(row.comm);
     }
+#endif
     return MC_OK;
 }
 

@@ -52,7 +52,7 @@ static mc_status region_type(const struct mc_infer *q, int first, struct mc_type
                            mc_dtype_name(q->in[first + i].dtype));
         }
     }
-    TRY(mc_broadcast(q->op, n, q->in + first, &span));
+    TRY(mc_broadcast_types(q->op, n, q->in + first, &span));
     if (x->rank - n + span.rank > MC_MAX_RANK) {
         return mc_fail(MC_ESHAPE, "the result would have more than %d axes", MC_MAX_RANK);
     }

@@ -2,7 +2,8 @@
  *
  * Scalar ops are rows of ops.def, formula ops are rows of formulas.def. Structured ops are rows at the end
  * of the file of their family (shape.c, axes.c, reduce.c, running.c, index.c, gather.c, join.c, make.c,
- * product.c, conv*.c, image.c, pool*.c, norm*.c, sort.c, random.c, effect.c, collective.c). table.c lists the families.
+ * product.c, conv*.c, image.c, pool*.c, norm*.c, sort.c, random.c, effect.c, collective.c). table.c lists
+ * the families.
  * The reference (op->eval) is plain loops over strided arrays; every kernel and solver is tested against
  * it. */
 #ifndef MC_OP_H
@@ -24,7 +25,8 @@ extern const struct mc_op mc_ops_shape[], mc_ops_axes[], mc_ops_reduce[], mc_ops
     mc_ops_gather[], mc_ops_join[], mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[],
     mc_ops_effect[], mc_ops_conv[], mc_ops_conv_names[], mc_ops_conv_kin[], mc_ops_image[], mc_ops_pool[],
     mc_ops_pool_draw[], mc_ops_pool_names[], mc_ops_norm[], mc_ops_norm_batch[], mc_ops_scan[],
-    mc_ops_ctc[], mc_ops_collective[], mc_ops_ifelse[], mc_ops_branch[], mc_ops_along[], mc_ops_position[], mc_ops_pad[],
+    mc_ops_ctc[], mc_ops_collective[], mc_ops_ifelse[], mc_ops_branch[], mc_ops_along[], mc_ops_position[],
+        mc_ops_pad[],
     mc_ops_einsum[], mc_ops_fft[], mc_ops_linalg[], mc_ops_linalg_names[];
 extern const int mc_nops_shape, mc_nops_axes, mc_nops_reduce, mc_nops_running, mc_nops_index, mc_nops_gather,
     mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect, mc_nops_conv,

@@ -188,7 +188,7 @@ mc_status mc_scalar_infer(struct mc_infer *q)
 {
     mc_dtype d = q->in[q->op->typing == TYPE_WHERE ? 1 : 0].dtype;
     q->out[0].dtype = q->op->typing == TYPE_BOOL ? MC_BOOL : q->op->typing == TYPE_INT64 ? MC_INT64 : d;
-    return mc_broadcast(q->op, q->nin, q->in, &q->out[0]);
+    return mc_broadcast_types(q->op, q->nin, q->in, &q->out[0]);
 }
 
 bool mc_op_linear(const struct mc_op *op, unsigned inputs)

@@ -17,6 +17,12 @@ struct port {               /* an input or a result of the body */
     int64_t stride;         /* bytes from step to step */
     bool copied;            /* a result that the body does not store: copied after the step */
 };
+#ifdef MC_RUNTIME
+enum { ALL_AT_ONCE = false };  /* libmonochord-run makes single steps, which takes less code */
+#else
+enum { ALL_AT_ONCE = true };
+#endif
+
 struct loop {
     struct mc_exec exec;
     struct mc_function *body;
@@ -212,7 +218,7 @@ static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, cons
         if (l->until && remote) {
             TRY(remote->get(remote, &w->last, x->arena + x->flag, sizeof w->last));
         }
-        if (x->repeats && !single && !noting && !x->watched && x->steps > 1) {
+        if (ALL_AT_ONCE && x->repeats && !single && !noting && !x->watched && x->steps > 1) {
             TRY(repeat(x, w));
         }
     }
@@ -504,7 +510,7 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
     s = s < 0 ? s : check_results(p, st, x);
     s = s < 0 ? s : plan_ports(p, st, x);
     s = s < 0 ? s : find_moving(x);
-    s = s < 0 ? s : plan_repeats(x);
+    s = s < 0 || !ALL_AT_ONCE ? s : plan_repeats(x);
     if (s < 0) {
         loop_free(&x->exec);
         return s;

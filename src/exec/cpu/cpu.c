@@ -159,6 +159,9 @@ const struct mc_backend mc_backend_cpu = {
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
     .plan = plan, .joint = mc_launch_joint, .address = address, .step = timed_step,
     .fetch = view, .store = store, .copy = copy, .zero = zero, .copy_on_device = keep,
-    .repeats = mc_launch_repeats, .repeat = mc_launch_repeat,
+#ifndef MC_RUNTIME
+    .repeats = mc_launch_repeats,
+    .repeat = mc_launch_repeat,
+#endif
     .result_make = make, .result_take = take,
 };

@@ -60,7 +60,8 @@ void mc_launch_free(struct mc_launch *l);
 /* the launch that mc_launch_plan made; NULL: it made none */
 struct mc_launch *mc_launch_of(struct mc_exec *e);
 /* Are the addresses such that its results can be stored past the caches, if they are to be? */
-static inline bool mc_launch_can_stream(const struct mc_launch *l, const struct mc_kernel *k, char *const *base)
+static inline bool mc_launch_can_stream(const struct mc_launch *l, const struct mc_kernel *k,
+                                        char *const *base)
 {
     bool can = l->stream;
     for (int i = 0; i < l->nop && can; i++) {

@@ -105,13 +105,18 @@ FUSED void NAME(gathered_sums)(const struct mc_gemm_tile *t, V acc[][NVMAX], con
 }
 #endif
 
+#ifdef MC_RUNTIME
+#define TILE_ROWS MR
+#else
+#define TILE_ROWS GEMM_MAX_MR
+#endif
 FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int mr,
                       const enum mc_gemm_packs packs, const bool gathers)
 {
     const int64_t last = t->n - (nv - 1) * L;
     const MASK mask = MASK_OF(last);
     const bool masked = last != L;
-    V acc[GEMM_MAX_MR][NVMAX];
+    V acc[TILE_ROWS][NVMAX];
 
     UNROLL(8)
     for (int r = 0; r < mr; r++) {
@@ -212,7 +217,7 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int mr,
     static TARGET __attribute__((noinline)) void NAME(tile##nv)(const struct mc_gemm_tile *t,      \
                                                                enum mc_gemm_packs packs)          \
     {                                                                                              \
-        NAME(tile)(t, nv, MR, packs, false);                                                                  \
+        NAME(tile)(t, nv, MR, packs, false);                                                       \
     }                                                                                              \
     TILE(nv, packed, GEMM_PACKS_BOTH)                                                              \
     TILE(nv, rows, GEMM_PACKS_B)                                                                   \

@@ -185,7 +185,7 @@ static bool list_offsets(struct implicit *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t of_one = d->phase[0].positions,
-                  positions = s->pass == CONV_WEIGHTS ? of_one * d->joined : 0;
+                  positions = s->pass == CONV_WEIGHTS ? of_one * d->grouped : 0;
     const int64_t each = conv_volume(s->k) * (d->block + d->last_block);
     d->offsets = mc_alloc((size_t)(each + positions + 1) * sizeof *d->offsets, "plans");
     d->in_w[0] = positions ? mc_alloc((size_t)each * sizeof *d->in_w[0], "plans") : NULL;
@@ -257,8 +257,8 @@ static void choose_weights_blocks(struct implicit *d, const struct mc_conv_probl
     const int64_t least = conv_ceil(ROWS, taps), each = conv_ceil(d->from * s->groups, TASKS);
     divide(d, MC_MIN(l2 / 4 / (taps * width), MC_MAX(each, least)));
     const bool far = !d->copies && fabs((double)p->at.x[0]) > INT32_MAX / DEEP / 2;
-    d->joined = far ? 1 : MC_MAX(MC_MIN(DEEP / positions, s->n), (int64_t)1);
-    d->cell = MC_MAX(DEEP, d->joined * positions);
+    d->grouped = far ? 1 : MC_MAX(MC_MIN(DEEP / positions, s->n), (int64_t)1);
+    d->cell = MC_MAX(DEEP, d->grouped * positions);
     d->cells = conv_ceil(positions, d->cell);
     d->parts = MC_MIN(conv_ceil(TASKS, s->groups * d->blocks), d->cells);
     d->sums = s->groups * d->from * taps * width;
@@ -333,7 +333,7 @@ static bool fit(struct implicit *d, const struct mc_conv_shape *s, size_t cap)
            (lay_out(d, s, images, 1) > cap || (s->pass == CONV_WEIGHTS ? d->sums_at : d->w_at) > near)) {
         images = conv_ceil(images, 2);
     }
-    d->joined = MC_MIN(d->joined, images);
+    d->grouped = MC_MIN(d->grouped, images);
     while (d->parts > 1 && s->pass == CONV_WEIGHTS && lay_out(d, s, images, 1) > cap) {
         d->parts--;
     }
@@ -446,8 +446,14 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 }
 
 /* Products of whole tiles, at the rate of panels of so many vectors; what starts and ends a tile; copies. */
+/* libmonochord-run does not have this solver: it serves where solvers are timed, so that a function that was
+ * planned by estimates has the same bits there. */
 static double estimate(const struct mc_problem *p_)
 {
+    const double never = 1e3;
+    if (mc_flag_int(FLAG_plan) == PLAN_ESTIMATE) {
+        return never;
+    }
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     struct implicit d = { 0 };

@@ -43,14 +43,14 @@ struct implicit {
     bool copies, channels_last;
     int64_t before[3], size[3], stride[4], image;
     int64_t images;      /* in a chunk */
-    int64_t cell, cells; /* positions in a block; blocks of an image (weights: of `joined` images) */
+    int64_t cell, cells; /* positions in a block; blocks of an image (weights: of `grouped` images) */
     int64_t parts;       /* forward and inputs: of the panels; weights: of a chunk's positions */
     bool cuts[3];        /* tiles leave out taps of the axis that read zeros */
     bool direct;         /* the result is stored by the kernel, its rows in order */
     /* weights: images whose positions are summed as if of one; floats of the sums of one part; the offset of
      * each position in the source; where each row of a block is in w; are rows in the order (channel, tap of
      * w)? else (tap, channel) */
-    int64_t joined, sums;
+    int64_t grouped, sums;
     int32_t *position;
     int64_t *in_w[2]; /* [1]: of the last block */
     bool by_channel;

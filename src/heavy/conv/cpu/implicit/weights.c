@@ -23,14 +23,14 @@ struct cell {
 /* Cells of the chunk. */
 static int64_t count_cells(const struct implicit_call *x)
 {
-    return conv_ceil(x->n, x->d->joined) * x->d->cells;
+    return conv_ceil(x->n, x->d->grouped) * x->d->cells;
 }
 
 static struct cell cell_of(const struct implicit_call *x, int64_t i)
 {
     const struct implicit *d = x->d;
-    struct cell q = { .image = i / d->cells * d->joined, .u = i % d->cells * d->cell };
-    const int64_t images = MC_MIN(d->joined, x->n - q.image);
+    struct cell q = { .image = i / d->cells * d->grouped, .u = i % d->cells * d->cell };
+    const int64_t images = MC_MIN(d->grouped, x->n - q.image);
     q.count = MC_MIN(images * d->phase[0].positions - q.u, d->cell);
     return q;
 }
@@ -81,7 +81,7 @@ static void positions_inside(const struct block *b, int64_t r, int64_t last, int
     const struct implicit *d = b->x->d;
     const struct implicit_axis *a = d->phase[0].axis;
     const int64_t channels = implicit_block(d, b->block), k2 = a[2].taps;
-    if (!d->copies || d->by_channel || d->joined > 1 || a[0].count > 1 ||
+    if (!d->copies || d->by_channel || d->grouped > 1 || a[0].count > 1 ||
         r / channels / k2 != last / channels / k2) {
         return;
     }

@@ -57,6 +57,7 @@ static const char *const formulas[] = {
     "grad_clip(m, -100, 100) ** 2", "grad_scale(m, 1) ** 2", "assert_(m, b | ~b) ** 2", "grad_assert(m, b | ~b) ** 2", "clip(m, 0.4, 0.6)", "triu(m)", "tril(n)",
     "pool(m, [2, 2])", "pool(m, [2, 2], mode='sum')", "pool(m, [2, 2], ties='all')", "pool_pick(m, n, [2, 2], [1, 1])", "pool_grad(m, m[1:, 1:], [2, 2], [1, 1])",
     "bincount([0, 2, 1, 2], weights=u)", "lrn(m, n=3, alpha=0.3)", "lrn_grad(m, n, n=3, alpha=0.3)", "channel_sum(m, 2)",
+    "all_reduce(m) ** 2", "all_reduce(m, op='max') ** 2", "broadcast(m) ** 2", "all_gather(m) ** 2", "reduce_scatter(m, op='mean') ** 2", /* a rank alone */
     "conv(t, t[:, :, :2])", "conv_inputs(t, swapaxes(t, 0, 1))", "conv_weights(t, t[:, :, 1:])",
 };
 

@@ -272,3 +272,23 @@ TEST(batches_that_differ_when_called)
         mc_graph_free(g);
     }
 }
+
+/* [1, 1, -1] does not say that rows stay rows, even where their size is not known either. */
+TEST(products_whose_rows_become_one)
+{
+    static const double rows[6] = { 1, 2, 3, 4, 5, 6 }, one[4] = { 1, 0, 0, 1 }, by[6] = { 7, 1, 2, 3, 5, 4 };
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input a float64[3, ?]; input b float64[?, ?]; input v float64[1, 1, ?]");
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "a, b, v", .outputs = "reshape(dot(a, b), [1, 1, -1]) * v" }));
+    mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(3, 2), rows),
+             *b = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 2), one),
+             *v = mc_array_from(MC_FLOAT64, MC_SHAPE(1, 1, 6), by), *y = NULL;
+    CHECK(f && mc_call(f, MC_IN(a, b, v), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+    for (int i = 0; y && i < 6; i++) {
+        CHECK(at(y, i) == rows[i] * by[i], "element %d: %g, and not %g", i, at(y, i), rows[i] * by[i]);
+    }
+    mc_array_unref(&a), mc_array_unref(&b), mc_array_unref(&v), mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -26,7 +26,8 @@ bool mc_size_is(mc_node *size, mc_node *x, int axis)
     int64_t v;
     int n;
     if (mc_const_ints(size, &v, 1, &n)) {
-        return v == x->type.dims[axis];
+        /* -1: in a shape, all that remains; in a type, not known */
+        return v >= 0 && v == x->type.dims[axis];
     }
     return mc_source_of_size(size) == mc_source_of_size(mc_size_of(x, axis));
 }

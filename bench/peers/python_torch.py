@@ -14,9 +14,10 @@ with torch.no_grad():
     wrong = error(torch.exp(x), torch.exp(x.double()))
     report("python", "exp loop 230400", lambda: torch.exp(x), moved=8 * x.numel(), rel_err=wrong)
     if DEVICE != "cpu":
-        report("python", "exp loop 230400 home", lambda: torch.exp(x).cpu(), moved=8 * x.numel(), rel_err=wrong)
-    few = torch.from_numpy(floats(4))
-    report("python", "x + 1, 4 floats", lambda: few + 1)
+        report("python", "exp loop 230400 home", lambda: torch.exp(x).cpu(), moved=8 * x.numel(), rel_err=wrong, home=True)
+    else:
+        few = torch.from_numpy(floats(4))
+        report("python", "x + 1, 4 floats", lambda: few + 1)
 
 form = n.Sequential(n.Conv2d(1, net.FILTERS[0], 5), n.MaxPool2d(2), n.Tanh(), n.Conv2d(*net.FILTERS, 5), n.MaxPool2d(2), n.Tanh(), n.Flatten(),
                     n.Linear(net.FILTERS[1] * 16, 500), n.Tanh(), n.Linear(500, 10))

@@ -61,6 +61,7 @@ TEST(an_optimizer_steps_all_parameters_at_once)
     static const char *const rules[] = { "sgd rate=0.1", "momentum rate=0.1", "nesterov rate=0.1", "adam",
                                          "rmsprop",      "adagrad",           "adamax" };
     enum { MOST_BUSY = 5 }; /* the joint step, and what follows from the number of steps */
+    mc_flag_set("device", "cpu"); /* the tests' own device has no joint steps */
     for (size_t r = 0; r < NELEM(rules); r++) {
         mc_array *all[PARAMETERS] = { NULL };
         int busy = 0, alone;
@@ -126,6 +127,7 @@ TEST(joint_maps_read_no_new_value)
 /* A call that lacks memory for the joint step changes nothing, and the next one is right. */
 TEST(joint_maps_survive_every_failed_allocation)
 {
+    mc_flag_set("device", "cpu"); /* the tests' own device has no joint steps */
     mc_graph *g = mc_graph_new();
     mc_array *value = filled(5, 0);
     mc_shared *s[3] = { mc_shared_new(g, "a", value), mc_shared_new(g, "b", value),

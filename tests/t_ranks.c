@@ -508,6 +508,7 @@ TEST(functions_of_ranks_are_not_written)
     static const char *const formulas[] = { "all_reduce(x) + 1",
                                             "scan(v in x, y from 0.0: y = y + all_reduce(v))",
                                             "ifelse(sum(x) > 0, all_gather(x), x)" };
+    mc_flag_set("device", "cpu"); /* the tests' own device has no bundles */
     for (size_t i = 0; i < NELEM(formulas); i++) {
         mc_graph *g = mc_graph_new();
         mc_node *x = mc_input(g, "x", MC_FLOAT64, 1), *y = mc_formula(g, formulas[i]);

@@ -332,6 +332,88 @@ TEST(epilogues_of_halves_are_rounded_once)
 }
 
 /* The bare one and its kernel, or neither. */
+/* Whole numbers, whose products and sums are exact. */
+static mc_array *whole(mc_dtype d, int rank, const int64_t *dims)
+{
+    mc_array *a = uniform(d, rank, dims);
+    for (int64_t i = 0; a && i < mc_array_size(a); i++) {
+        char *at = a->data + i * mc_dtypes[d].size;
+        mc_store_f64(d, at, floor(4 * mc_load_f64(d, at)));
+    }
+    return a;
+}
+
+/* How many elements of y are not the sum of products and c, the term's strides in it being by[0] and by[1]. */
+static int64_t wrong_sums(const mc_array *y, const mc_array *x, const mc_array *w, const mc_array *c,
+                          const int64_t by[2])
+{
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < y->dims[0]; i++) {
+        for (int64_t j = 0; j < y->dims[1]; j++) {
+            double want = mc_load_f64(c->dtype, c->data + (i * by[0] + j * by[1]) * mc_dtypes[c->dtype].size);
+            for (int64_t k = 0; k < x->dims[1]; k++) {
+                want += mc_array_get(x, (int64_t[]){ i, k }) * mc_array_get(w, (int64_t[]){ k, j });
+            }
+            const double have = mc_array_get(y, (int64_t[]){ i, j });
+            wrong += have < want || have > want;
+        }
+    }
+    return wrong;
+}
+
+/* On a processor one term without an activation is C0 of the product, whatever solver computes it. */
+TEST(products_add_a_term_on_a_processor)
+{
+    enum { TERM_C = 2, TERM_E, TERM_D, TERM_T }; /* inputs */
+    static const struct { const char *formula; int term, fused; } cases[] = {
+        { "dot(m, n) + c", TERM_C, 1 }, { "e + dot(m, n)", TERM_E, 1 },   { "dot(m, n) + d", TERM_D, 1 },
+        { "t.T + dot(m, n)", TERM_T, 1 }, { "maximum(dot(m, n) + c, -1e9)", TERM_C, 0 },
+    };
+    static const char *const solvers[] = { "auto",   "packed",    "direct", "skinny",
+                                           "splitk", "reference", "blas",   "onednn" };
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
+    for (size_t k = 0; k < NELEM(solvers) * NELEM(cases); k++) {
+        const char *formula = cases[k % NELEM(cases)].formula;
+        const mc_dtype d = k / NELEM(cases) % 2 ? MC_FLOAT64 : MC_FLOAT32;
+        const int64_t nrow = 1 + (int64_t)(test_random() % 90), ncol = 1 + (int64_t)(test_random() % 90),
+                      inner = 1 + (int64_t)(test_random() % 300);
+        const int64_t by[][2] = {
+            [TERM_C] = { 0, 1 }, [TERM_E] = { 1, 0 }, [TERM_D] = { ncol, 1 }, [TERM_T] = { 1, nrow }
+        };
+        const int term = cases[k % NELEM(cases)].term, fused = cases[k % NELEM(cases)].fused;
+        struct agree a = { 0 };
+        agree_input(&a, "m", whole(d, 2, (const int64_t[]){ nrow, inner }), 0);
+        agree_input(&a, "n", whole(d, 2, (const int64_t[]){ inner, ncol }), 0);
+        agree_input(&a, "c", whole(d, 1, &ncol), 0);
+        agree_input(&a, "e", whole(d, 2, (const int64_t[]){ nrow, 1 }), 2);
+        agree_input(&a, "d", whole(d, 2, (const int64_t[]){ nrow, ncol }), 0);
+        agree_input(&a, "t", whole(d, 2, (const int64_t[]){ ncol, nrow }), 0);
+        agree_output(&a, formula);
+        mc_flag_set("gemm.algo", solvers[k / NELEM(cases)]);
+        mc_function *f = agree_compile(&a, "FAST_RUN", 1);
+        mc_array *y = NULL;
+        REQUIRE(f, "%s: %s", formula, mc_error(a.g));
+        mc_arg in[6];
+        for (int i = 0; i < a.nin; i++) {
+            in[i] = mc_arg_array(a.value[i]);
+        }
+        mc_arg out = mc_arg_slot(&y);
+        const bool ran = mc_call(f, a.nin, in, 1, &out) == MC_OK;
+        if (CHECK(ran || strstr(mc_last_error(), "no solver for gemm") ||
+                      strstr(mc_last_error(), "which was asked for"),
+                  "%s: %s", formula, mc_last_error()) &&
+            ran) {
+            CHECK(wrong_sums(y, a.value[0], a.value[1], a.value[term], by[term]) == 0, "%s by %s is wrong",
+                  formula, solvers[k / NELEM(cases)]);
+            CHECK(fused_of(f) == fused, "%s by %s: %d fused", formula, solvers[k / NELEM(cases)],
+                  fused_of(f));
+        }
+        mc_array_unref(&y);
+        mc_function_free(f);
+        agree_free(&a);
+    }
+}
+
 TEST(epilogues_survive_every_failed_allocation)
 {
     GPU_OR_SKIP();

@@ -60,7 +60,7 @@ TEST(an_optimizer_steps_all_parameters_at_once)
 {
     static const char *const rules[] = { "sgd rate=0.1", "momentum rate=0.1", "nesterov rate=0.1", "adam",
                                          "rmsprop",      "adagrad",           "adamax" };
-    enum { MOST_BUSY = 5 }; /* the joint step, and what follows from the number of steps */
+    enum { MOST_BUSY = 5 };       /* the joint step, and what follows from the number of steps */
     mc_flag_set("device", "cpu"); /* the tests' own device has no joint steps */
     for (size_t r = 0; r < NELEM(rules); r++) {
         mc_array *all[PARAMETERS] = { NULL };

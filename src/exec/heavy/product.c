@@ -37,14 +37,26 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
+/* May a solver compute the epilogue?  Those of the host add C0 alone, the portable ones not even that: an
+ * activation needs the step's kernel, and so do halves, whose sums are rounded before a term is added. */
+static bool by_solver(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                      const struct mc_gemm_problem *q, struct mc_heavy_epilogue *e)
+{
+    const int axis = f->code->program.step.at[step].heavy->type.rank - 1;
+    if (q->has_epilogue) {
+        return f->code->mode == MODE_FAST_RUN && !p->options.portable && mc_dtypes[q->dtype].size > 2 &&
+               mc_heavy_epilogue_terms(f, p, step, axis, e) && e->act == ACT_NONE;
+    }
+    return mc_heavy_epilogue_at(f, p, step, axis, e);
+}
+
 /* Adds the epilogue to the problem, with its one term as C0, of any strides.  False: the step's kernel
  * computes it. */
 static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                           struct mc_gemm_problem *q, struct mc_heavy_epilogue *e)
 {
     const int r = f->code->program.step.at[step].heavy->type.rank;
-    if (!mc_heavy_epilogue_at(f, p, step, r - 1, e) ||
-        (e->bias >= 0) + (e->residual >= 0) + (e->other >= 0) > 1) {
+    if (!by_solver(f, p, step, q, e) || (e->bias >= 0) + (e->residual >= 0) + (e->other >= 0) > 1) {
         return false;
     }
     const int term = mc_heavy_term(e);
@@ -53,6 +65,7 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
         const int a = r - 3 + i;
         q->c0s[i] = a < 0 || c0->type.dims[a] == 1 ? 0 : c0->strides[a] / (int64_t)mc_dtypes[q->dtype].size;
     }
+    q->has_epilogue = false;
     q->residual = term >= 0;
     q->beta = term >= 0;
     q->act = e->act;
@@ -114,7 +127,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
         return mc_last_status();
     }
     sp->flops = 2.0 * (double)q.batch * (double)q.m * (double)q.n * (double)q.k;
-    mc_status s = q.has_epilogue ? mc_epilogue_plan(f, p, step) : MC_OK;
+    mc_status s = q.has_epilogue && !h->epilogue.by_solver ? mc_epilogue_plan(f, p, step) : MC_OK;
     sp->workspace = copies + mc_heavy_copies(h) + h->plan->workspace + 64;
     return s;
 }
@@ -149,7 +162,7 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
             work = MC_MAX(work, scratch + h->copy[i] + (mc_slot_bytes(&p->slot[v[i]]) + 63) / 64 * 64);
         }
     }
-    if (mc_heavy_calls_kernel(f, st)) {
+    if (h->finish) {
         TRY(mc_bases(f, p, h->finish, work, base));
         work += mc_heavy_copies(h);
         mc_gemm_epilogue *tile = mc_launch_tile;

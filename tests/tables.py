@@ -163,7 +163,10 @@ ROWS = [
 ] + [("g" if mode not in ("maximum", "minimum", "median") else "", f"pad(x, [[2, 1], [0, 3]], mode='{mode}'{more})",
       (lambda mode=mode, kw=kw: np.pad(x, [(2, 1), (0, 3)], mode=mode, **kw)))
      for mode, more, kw in [
-         ("constant", "", {}), ("constant", ", constant_values=2.5", {"constant_values": 2.5}), ("edge", "", {}), ("wrap", "", {}),
+         ("constant", "", {}), ("constant", ", constant_values=2.5", {"constant_values": 2.5}),
+         ("constant", ", constant_values=[2.5, -1]", {"constant_values": (2.5, -1)}),
+         ("constant", ", constant_values=((1, 2), (0.1, -4))", {"constant_values": ((1, 2), (0.1, -4))}),
+         ("linear_ramp", ", end_values=[[1, 2], [0.5, -4]]", {"end_values": [(1, 2), (0.5, -4)]}), ("edge", "", {}), ("wrap", "", {}),
          ("symmetric", "", {}), ("reflect", "", {}), ("maximum", "", {}), ("minimum", "", {}), ("mean", "", {}), ("median", "", {}),
          ("linear_ramp", "", {}), ("linear_ramp", ", end_values=-3", {"end_values": -3}), ("mean", ", stat_length=2", {"stat_length": 2}),
          ("maximum", ", stat_length=[[1, 2], [3, 1]]", {"stat_length": [(1, 2), (3, 1)]}),

@@ -6,7 +6,7 @@
 static const struct { const char *name; enum mc_attr_kind kind; } kinds[] = {
     { "int", ATTR_INT }, { "bool", ATTR_BOOL }, { "real", ATTR_REAL }, { "dtype", ATTR_DTYPE },
     { "text", ATTR_TEXT }, { "ints", ATTR_INTS }, { "axes", ATTR_AXES },
-    { "border", ATTR_BORDER }, { "body", ATTR_BODY },
+    { "border", ATTR_BORDER }, { "reals", ATTR_REALS }, { "body", ATTR_BODY },
 };
 
 static const char *skip(const char *s)
@@ -46,6 +46,9 @@ static bool parse_default(const char **ps, struct mc_arena *a, struct mc_param *
         d->none = true;
     } else if (out->kind == ATTR_REAL) {
         d->real = mc_strtod(word, NULL);
+    } else if (out->kind == ATTR_REALS) {
+        d->real = mc_strtod(word, NULL);
+        memcpy(&v[d->n++], &d->real, sizeof d->real);
     } else if (out->kind == ATTR_TEXT || out->kind == ATTR_BORDER) {
         d->text = mc_arena_str(a, word, strlen(word));
     } else if (out->kind == ATTR_DTYPE) {
@@ -123,6 +126,26 @@ const struct mc_param *mc_attr_missing(const struct mc_op *op, const bool *given
     return NULL;
 }
 
+double mc_attr_real(const struct mc_attr *a, int i)
+{
+    double v;
+    memcpy(&v, &a->ints[i], sizeof v);
+    return v;
+}
+
+/* The shortest decimal number that reads back as v. */
+static void add_real(struct mc_str *out, double v)
+{
+    char word[32];
+    for (int digits = 1; digits <= 17; digits++) {
+        mc_snprintf(word, sizeof word, "%.*g", digits, v);
+        if (mc_strtod(word, NULL) == v) {
+            break;
+        }
+    }
+    mc_str_add(out, word);
+}
+
 void mc_attr_text(struct mc_str *out, const struct mc_attr *a)
 {
     if (a->none) {
@@ -134,14 +157,13 @@ void mc_attr_text(struct mc_str *out, const struct mc_attr *a)
     } else if (a->kind == ATTR_TEXT || a->text) {
         mc_str_json(out, a->text ? a->text : "");
     } else if (a->kind == ATTR_REAL) {
-        char word[32];
-        for (int digits = 1; digits <= 17; digits++) {
-            mc_snprintf(word, sizeof word, "%.*g", digits, a->real);
-            if (mc_strtod(word, NULL) == a->real) {
-                break;
-            }
+        add_real(out, a->real);
+    } else if (a->kind == ATTR_REALS) {
+        for (int i = 0; i < a->n; i++) {
+            mc_str_add(out, i ? ", " : a->n > 1 ? "[" : "");
+            add_real(out, mc_attr_real(a, i));
         }
-        mc_str_add(out, word);
+        mc_str_add(out, a->n > 1 ? "]" : "");
     } else if (a->kind == ATTR_INT || ((a->kind == ATTR_AXES || a->kind == ATTR_BORDER) && a->n == 1)) {
         mc_str_addf(out, "%lld", (long long)a->ints[0]);
     } else {

@@ -32,6 +32,7 @@ enum mc_attr_kind {
     ATTR_INTS,     /* a list */
     ATTR_AXES,     /* None (all), one axis or a list; normalised to sorted non-negative by infer helpers */
     ATTR_BORDER,   /* a word, a number, a list, or a list of pairs, which is kept flat */
+    ATTR_REALS,    /* a number, a list, or a list of pairs, flat; ints has the bits of float64 numbers */
     ATTR_BODY      /* the body of a loop, as text; mc_node_make finds the body */
 };
 struct mc_attr {
@@ -44,6 +45,7 @@ struct mc_attr {
     const struct mc_body *body; /* BODY: what the text says; the graph holds a reference */
 };
 bool mc_attr_equal(const struct mc_attr *a, const struct mc_attr *b);
+double mc_attr_real(const struct mc_attr *a, int i); /* of REALS, number i */
 struct mc_param {          /* one parameter of an op, from its signature */
     const char *name;
     enum mc_attr_kind kind;

@@ -5,7 +5,8 @@
 static const char *const kind_says[] = {
     [ATTR_INT] = "a whole number", [ATTR_BOOL] = "True or False", [ATTR_REAL] = "a number", [ATTR_DTYPE] = "a dtype",
     [ATTR_TEXT] = "a string", [ATTR_INTS] = "a list of whole numbers", [ATTR_AXES] = "None, an axis or a list of axes",
-    [ATTR_BORDER] = "a word, a number, a list of numbers or a list of pairs", [ATTR_BODY] = "the text of a body",
+    [ATTR_BORDER] = "a word, a number, a list of numbers or a list of pairs",
+    [ATTR_REALS] = "a number, a list of numbers or a list of pairs", [ATTR_BODY] = "the text of a body",
 };
 
 static bool as_int(const struct val *v, int64_t *out)
@@ -86,6 +87,46 @@ static bool has_pairs(const struct val *v)
     return any;
 }
 
+static bool as_real(const struct val *v, double *out)
+{
+    if (v->kind == V_TEXT) { /* the words 'inf' and '-inf' */
+        const bool minus = v->text && v->text[0] == '-';
+        *out = minus ? -(double)INFINITY : (double)INFINITY;
+        return v->text && strcmp(v->text + minus, "inf") == 0;
+    }
+    if (v->kind == V_NODE) {
+        return mc_const_number(v->node, out);
+    }
+    const bool attr = v->kind == V_ATTR && v->attr->kind == ATTR_REAL,
+               real = v->kind == V_REAL || v->kind == V_WIDE;
+    *out = attr ? v->attr->real : real ? v->real : (double)v->i;
+    return attr || real || v->kind == V_INT;
+}
+
+/* Numbers, of pairs both; a number beside pairs means the pair of it twice. */
+static bool as_reals(struct parser *p, const struct val *v, struct mc_attr *out)
+{
+    if (v->kind == V_ATTR && v->attr->kind == ATTR_REALS) {
+        *out = *v->attr;
+        return true;
+    }
+    const bool list = v->kind == V_LIST, pairs = has_pairs(v);
+    const int n = list ? v->n : 1;
+    out->ints = mc_arena_alloc(&p->g->arena, (size_t)(n + 1) * 2 * sizeof *out->ints);
+    for (int i = 0; out->ints && i < n; i++) {
+        const struct val *it = list ? &v->item[i] : v;
+        const bool pair = it->kind == V_LIST && it->n == 2;
+        for (int k = 0; k <= pairs; k++) {
+            double x;
+            if (!as_real(pair ? &it->item[k] : it, &x)) {
+                return false;
+            }
+            memcpy(&out->ints[out->n++], &x, sizeof x);
+        }
+    }
+    return out->ints != NULL;
+}
+
 bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,
                  struct mc_attr *out)
 {
@@ -104,18 +145,10 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
         ok = as_int(v, &i);
     } else if (param->kind == ATTR_BOOL) {
         ok = as_int(v, &i) && (i == 0 || i == 1);
-    } else if (param->kind == ATTR_REAL && v->kind == V_TEXT) { /* the words 'inf' and '-inf' */
-        ok = v->text && (strcmp(v->text, "inf") == 0 || strcmp(v->text, "-inf") == 0);
-        out->real = ok && v->text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
     } else if (param->kind == ATTR_REAL) {
-        ok = v->kind == V_REAL || v->kind == V_INT || v->kind == V_WIDE ||
-             (v->kind == V_ATTR && v->attr->kind == ATTR_REAL) ||
-             (v->kind == V_NODE && mc_const_number(v->node, &out->real));
-        if (ok && v->kind != V_NODE) {
-            out->real = v->kind == V_ATTR                        ? v->attr->real
-                        : v->kind == V_REAL || v->kind == V_WIDE ? v->real
-                                                                 : (double)v->i;
-        }
+        ok = as_real(v, &out->real);
+    } else if (param->kind == ATTR_REALS) {
+        ok = as_reals(p, v, out);
     } else if (param->kind == ATTR_TEXT || param->kind == ATTR_BODY ||
                (param->kind == ATTR_BORDER && (v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text)))) {
         ok = v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text);

@@ -61,16 +61,25 @@ static mc_node *as_x(const struct mode *m, mc_node *v, mc_node *x)
     return mc_cast_to(v, x->type.dtype);
 }
 
+/* What an attribute says of one side: all have one value, or front and back, or each side of each axis. */
+static int place_of(const struct mc_attr *a, int axis, bool behind)
+{
+    return a->n > 2 ? 2 * axis + behind : behind && a->n == 2;
+}
+
 /* The w elements in front of x, or behind it. */
 static mc_node *side(mc_node *x, const struct side *s, int64_t w, bool behind)
 {
     mc_graph *g = x->graph;
     const struct mc_attr *stat = &s->attr[PAD_STAT];
     mc_node *size[MC_MAX_RANK], *e = x;
-    const int64_t part = !s->mode->part ? 1
-                         : stat->n > 2  ? stat->ints[2 * s->at + behind]
-                         : stat->n      ? stat->ints[behind && stat->n == 2]
-                                        : 0;
+    const int64_t part = !s->mode->part ? 1 : stat->n ? stat->ints[place_of(stat, s->at, behind)] : 0;
+    struct mc_attr value[2];
+    for (int i = 0; i < 2; i++) {
+        const struct mc_attr *all = &s->attr[i ? PAD_END : PAD_CONSTANT];
+        value[i] = (struct mc_attr){ .kind = ATTR_REAL,
+                                     .real = mc_attr_real(all, place_of(all, s->at, behind)) };
+    }
     if (s->mode->ramp) {
         e = mc_expr(g, behind ? "take(x, [n - 1], axis=axis)" : "take(x, [0], axis=axis)",
                     (struct mc_bind[]){ { "x", x, NULL }, { "n", s->n, NULL }, { "axis", NULL, s->axis } },
@@ -86,8 +95,8 @@ static mc_node *side(mc_node *x, const struct side *s, int64_t w, bool behind)
     struct mc_bind b[] = { { "x", x, NULL },
                            { "e", e, NULL },
                            { "t", mc_is_float(x->type.dtype) ? mc_cast_to(step, x->type.dtype) : step, NULL },
-                           { "c", NULL, &s->attr[PAD_CONSTANT] },
-                           { "end", NULL, &s->attr[PAD_END] },
+                           { "c", NULL, &value[0] },
+                           { "end", NULL, &value[1] },
                            { "axis", NULL, s->axis } };
     mc_node *v = as_x(s->mode, mc_expr(g, s->mode->side, b, NELEM(b)), x);
     if (mc_is_error(v)) {
@@ -128,9 +137,14 @@ static mc_node *pad_axis(mc_node *x, const struct side *s, int64_t before, int64
     return mc_call_op(g, "join", n, part, "axis=%d", s->at);
 }
 
+static bool fits(const struct mc_attr *a, int rank)
+{
+    return !a->text && (a->n == 1 || a->n == 2 || a->n == 2 * rank);
+}
+
 static bool is_width(const struct mc_attr *a, int rank)
 {
-    bool good = !a->text && (a->n == 1 || a->n == 2 || a->n == 2 * rank);
+    bool good = fits(a, rank);
     for (int i = 0; good && i < a->n; i++) {
         good = a->ints[i] >= 0;
     }
@@ -162,9 +176,13 @@ static mc_node *build_pad(mc_graph *g, int nin, mc_node *const *in, const struct
                             "pad: %s is a number, a pair, or a pair for each of %d axes, and not negative",
                             is_width(width, rank) ? "stat_length" : "pad_width", rank);
     }
+    if (!fits(&attr[PAD_CONSTANT], rank) || !fits(&attr[PAD_END], rank)) {
+        return mc_node_fail(g, MC_EARG, "pad: %s is a number, a pair, or a pair for each of %d axes",
+                            fits(&attr[PAD_END], rank) ? "constant_values" : "end_values", rank);
+    }
     for (int i = 0; i < rank && !mc_is_error(x); i++) {
-        const int64_t before = width->ints[width->n > 2 ? 2 * i : 0],
-                      after = width->ints[width->n > 2 ? 2 * i + 1 : width->n - 1];
+        const int64_t before = width->ints[place_of(width, i, false)],
+                      after = width->ints[place_of(width, i, true)];
         int64_t at = i;
         struct mc_attr axis = { .kind = ATTR_INT, .n = 1, .ints = &at };
         struct side s = { .mode = m, .attr = attr, .axis = &axis, .at = i, .n = mc_size_of(x, i) };
@@ -179,9 +197,9 @@ static mc_node *build_pad(mc_graph *g, int nin, mc_node *const *in, const struct
 
 const struct mc_op mc_ops_pad[] = {
     BUILT({ .name = "pad",
-      .params = "x, pad_width:border, mode=constant:text, constant_values=0:real, end_values=0:real, stat_length=None:border, reflect_type=even:text",
+      .params = "x, pad_width:border, mode=constant:text, constant_values=0:reals, end_values=0:reals, stat_length=None:border, reflect_type=even:text",
       .nout = 1, .build = build_pad, .example = MANUAL("x = [1., 2, 3]; pad(x, 2, mode='reflect')"),
       .doc = MANUAL("x with elements around it: pad_width is a number, a pair for front and back, or a pair for each axis; mode: constant, empty (zeros), "
-             "edge, wrap, symmetric, reflect, maximum, minimum, mean, median, linear_ramp") })
+             "edge, wrap, symmetric, reflect, maximum, minimum, mean, median, linear_ramp; constant_values and end_values are given like pad_width") })
 };
 const int mc_nops_pad = (int)NELEM(mc_ops_pad);

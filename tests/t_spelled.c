@@ -51,6 +51,11 @@ TEST(formulas_of_theano)
         { "dnn_conv(x, w, border_mode=(1, 1), conv_mode='cross')", "conv(x, w, border=[1, 1], flip=False)"   },
         { "dnn_pool(x, (2, 2), stride=(2, 2), pad=(0, 0))", "pool(x, [2, 2])"                               },
         { "conv2d(x, w, image_shape=(2, None, 8, 8), filter_shape=(None, 3, 3, None))", "conv(x, w)"          },
+        { "d = dnn_conv_desc((1, 1), conv_mode='cross'); dnn_conv(x, w, desc=d)", "conv(x, w, border=[1, 1], flip=False)" },
+        { "dnn_conv(x, w, desc=dnn_conv_desc(border_mode='full', subsample=2))", "conv(x, w, border='full', stride=2)" },
+        { "d = dnn_conv_desc('half', (2, 2)); dnn_gradinput(w, dnn_conv(x, w, desc=d), shape(x), desc=d)",
+          "dnn_gradinput(w, dnn_conv(x, w, border_mode='half', subsample=2), shape(x), border_mode='half', subsample=2)" },
+        { "dnn_pool(x, dnn_pool_desc((2, 2), (2, 2), 'max', (0, 0)))", "pool(x, [2, 2])"                     },
         { "dnn_pool(img=x, ws=(2, 2))",               "pool(x, [2, 2], stride=[1, 1])"                      },
         { "gpu_contiguous(as_cuda_ndarray_variable(x))", "x"                                               },
         { "clone(exp(x) + sum(s), s, s * 2)",         "exp(x) + 2 * sum(s)"                                 },
@@ -83,6 +88,34 @@ TEST(formulas_of_theano)
 }
 
 /* floor((i + 2 p - ((k - 1) d + 1)) / s) + 1 positions along an axis */
+TEST(descriptors_that_do_not_fit)
+{
+    static const struct { const char *formula, *says; } rows[] = {
+        { "dnn_conv_desc('half') + 1",                                          "expected a tensor, not a descriptor" },
+        { "d = dnn_conv_desc('half')",                                          "a descriptor is no result" },
+        { "d = dnn_conv_desc('half'); d = x + 1",                               "'d' is a descriptor and cannot be assigned" },
+        { "conv(x, w, desc=dnn_conv_desc('half'))",                             "conv takes no descriptor of dnn_conv_desc" },
+        { "dnn_conv(x, w, desc=dnn_pool_desc((2, 2)))",                         "dnn_conv takes no descriptor of dnn_pool_desc" },
+        { "dnn_conv(x, w, border_mode=dnn_conv_desc('half'))",                  "as border_mode" },
+        { "dnn_conv(x, w, border_mode='full', desc=dnn_conv_desc('half'))",     "'border_mode' is given twice" },
+        { "dnn_conv(x, w, desc=dnn_conv_desc(boder_mode='half'))",              "did you mean 'border_mode'?" },
+        { "dnn_conv(x, w, desc=dnn_conv_desc('half', 1, 'conv', 'float32', 1))", "takes 4 arguments without a name" },
+        { "dnn_conv(x, w, desc='half')",                                        "dnn_conv has no parameter 'desc'" },
+    };
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 4);
+    mc_input(g, "w", MC_FLOAT32, 4);
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        CHECK(mc_is_error(mc_formula(g, rows[i].formula)) && strstr(mc_last_error(), rows[i].says), "%s: %s",
+              rows[i].formula, mc_last_error());
+    }
+    ALLOC_FAIL_LOOP {
+        mc_node *y = mc_formula(g, "d = dnn_conv_desc(border_mode='half'); dnn_conv(x, w, desc=d)");
+        CHECK(!mc_is_error(y) || ALLOC_FAILED, "an error, yet memory: %s", mc_last_error());
+    }
+    mc_graph_free(g);
+}
+
 TEST(shape_of_a_convolution)
 {
     static const struct { const char *said; int64_t is[5]; int n; } rows[] = {

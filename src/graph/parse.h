@@ -18,6 +18,7 @@ struct parser {
     const struct mc_bind *bind;
     int nbind, depth, brackets;
     bool failed;
+    const struct mc_desc *desc; /* descriptors that have names, the last one first (parse_desc.h) */
     struct mc_source_location location;
     const struct mc_source_location *outer;
 };
@@ -29,7 +30,7 @@ struct whole {
     uint32_t limb[WHOLE_LIMBS];
 };
 /* The value of an expression before it is known whether a node or an attribute is needed. */
-enum val_kind { V_NODE, V_INT, V_WIDE, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR };
+enum val_kind { V_NODE, V_INT, V_WIDE, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR, V_DESC };
 struct val {
     enum val_kind kind;
     mc_node *node;
@@ -37,10 +38,10 @@ struct val {
     double real;           /* the nearest double of a number */
     const struct whole *wide; /* V_WIDE: a literal that int64 does not hold */
     int dtype;             /* of a number with a suffix; otherwise -1 */
-    const char *text;      /* in the graph's arena */
+    const char *text;      /* in the graph's arena; V_DESC: the function that made it */
     const struct mc_attr *attr;
     bool several;          /* V_LIST: several results, not the elements of one tensor */
-    struct val *item;      /* V_LIST; V_SLICE: start, stop, step */
+    struct val *item;      /* V_LIST; V_SLICE: start, stop, step; V_DESC: names and values in turn */
     int n;
     size_t at;             /* start in the text, for carets */
 };

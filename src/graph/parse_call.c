@@ -1,14 +1,7 @@
 /* parse_call.c: parses name(...) and assigns the arguments to the op's tensors and attributes; also the few
  * functions that are no ops. */
-#include "graph/parse.h"
+#include "graph/parse_desc.h"
 #include <stdlib.h>
-
-struct args {
-    struct val value[64];
-    const char *name[64]; /* NULL: positional */
-    size_t at[64];        /* start of the name, or of the value if there is no name */
-    int n;
-};
 
 static void parse_args(struct parser *p, struct args *a)
 {
@@ -362,6 +355,7 @@ static void gather_list(struct parser *p, const struct mc_op *op, struct args *a
 static struct val call_op(struct parser *p, const struct mc_op *op, struct args *a, size_t at)
 {
     gather_list(p, op, a);
+    mc_parse_desc_spread(p, op->name, a);
     bool plain = op->arity && !op->custom && a->n == op->arity;
     for (int i = 0; plain && i < a->n; i++) {
         plain = !a->name[i] && mc_val_is_number(&a->value[i]);
@@ -430,6 +424,8 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
     } else if (strcmp(name, "ifelse") == 0 && a->n > 1 &&
                (a->value[1].kind == V_LIST || (a->n > 2 && a->value[2].kind == V_LIST))) {
         v = call_ifelse(p, a, at);
+    } else if (mc_parse_is_desc(name)) {
+        v = mc_parse_desc(p, name, a, at);
     } else if (op) {
         v = call_op(p, op, a, at);
     } else {

@@ -210,7 +210,8 @@ mc_node *mc_val_node(struct parser *p, const struct val *v)
     default: break;
     }
     if (!n) {
-        mc_parse_fail(p, v->at, "expected a tensor");
+        mc_parse_fail(p, v->at,
+                      v->kind == V_DESC ? "expected a tensor, not a descriptor" : "expected a tensor");
         return p->g->error;
     }
     if (mc_is_error(n)) {

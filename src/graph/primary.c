@@ -2,7 +2,7 @@
  * x.T.
  *
  * Invariant: a name bound by a template hides the same name of the graph, which hides a constant. */
-#include "graph/parse.h"
+#include "graph/parse_desc.h"
 #include <math.h>
 
 static void unknown_name(struct parser *p, const char *name, size_t at)
@@ -67,7 +67,11 @@ static struct val name_value(struct parser *p, const struct tok *t)
         }
     }
     mc_node *n = mc_dict_get(&p->g->names, name);
-    if (n) {
+    const struct val *desc = mc_parse_desc_named(p, name);
+    if (desc) {
+        v = *desc;
+        v.at = t->at;
+    } else if (n) {
         v.node = n;
     } else if (strcmp(name, "True") == 0 || strcmp(name, "False") == 0) {
         v.kind = V_BOOL;

@@ -4,7 +4,7 @@
  *     shared W float32[784, 10]          zeros; or a value: = normal(std=0.02), = 0.5
  *     y = tanh(dot(x, W)); a, b = split(y, [3, 7], axis=1)
  */
-#include "graph/parse.h"
+#include "graph/parse_desc.h"
 
 static bool declaration_follows(struct parser *p)
 {
@@ -139,6 +139,10 @@ static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
     char *name = mc_parse_copy(p, t);
     mc_node *old = name ? mc_dict_get(&p->g->names, name) : NULL;
     p->location.at = t->at;
+    if (name && mc_parse_desc_named(p, name)) {
+        return mc_node_fail(p->g, MC_EARG, "'%s' is a descriptor and cannot be assigned; use another name",
+                            name);
+    }
     bool leaf = old && (old->op == &mc_op_input || old->op == &mc_op_shared);
     if (leaf && old != n && old->name && strcmp(old->name, name) == 0) { /* an input may get a second name */
         return mc_node_fail(p->g, MC_EARG,
@@ -148,6 +152,7 @@ static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
     return name ? mc_name(n, name) : p->g->error;
 }
 
+/* Without a result where a descriptor got a name. */
 static mc_node *parse_statement(struct parser *p)
 {
     struct tok name[16];
@@ -158,6 +163,10 @@ static mc_node *parse_statement(struct parser *p)
     struct val v = mc_parse_expr(p);
     if (p->failed) {
         return p->g->error;
+    }
+    if (n == 1 && v.kind == V_DESC) {
+        mc_parse_desc_keep(p, mc_parse_copy(p, &name[0]), &v);
+        return p->failed ? p->g->error : NULL;
     }
     if (n <= 1) {
         mc_node *r = v.kind == V_NODE && v.node && v.node->nout > 1 ? v.node : mc_val_node(p, &v);
@@ -189,8 +198,10 @@ mc_node *mc_formula(mc_graph *g, const char *text)
     mc_parse_begin(&p, g, text, NULL, 0);
     mc_parse_skip(&p);
     while (!p.failed && p.tok.kind != T_END) {
-        last = parse_statement(&p);
-        if (mc_is_error(last)) {
+        const struct mc_desc *before = p.desc;
+        mc_node *made = parse_statement(&p);
+        last = p.desc == before ? made : last;
+        if (p.desc == before && mc_is_error(made)) {
             p.failed = true;
         } else if (!mc_parse_skip(&p) && p.tok.kind != T_END) {
             mc_parse_fail(&p, p.tok.at, "expected the end of the statement, not '%.*s'", (int)p.tok.n,
@@ -199,7 +210,7 @@ mc_node *mc_formula(mc_graph *g, const char *text)
     }
     if (!p.failed && !last) {
         p.location.at = 0;
-        last = mc_node_fail(g, MC_ESYNTAX, "the formula is empty");
+        last = mc_node_fail(g, MC_ESYNTAX, p.desc ? "a descriptor is no result" : "the formula is empty");
     }
     last = p.failed ? g->error : last;
     mc_parse_end(&p);

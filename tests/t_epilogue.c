@@ -343,7 +343,7 @@ static mc_array *whole(mc_dtype d, int rank, const int64_t *dims)
     return a;
 }
 
-/* How many elements of y are not the sum of products and c, the term's strides in it being by[0] and by[1]. */
+/* How many elements of y are not the sum of products and c, whose strides are by[0] and by[1]. */
 static int64_t wrong_sums(const mc_array *y, const mc_array *x, const mc_array *w, const mc_array *c,
                           const int64_t by[2])
 {

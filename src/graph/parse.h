@@ -30,7 +30,9 @@ struct whole {
     uint32_t limb[WHOLE_LIMBS];
 };
 /* The value of an expression before it is known whether a node or an attribute is needed. */
-enum val_kind { V_NODE, V_INT, V_WIDE, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR, V_DESC };
+enum val_kind {
+    V_NODE, V_INT, V_WIDE, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR, V_DESC
+};
 struct val {
     enum val_kind kind;
     mc_node *node;

@@ -220,51 +220,39 @@ static int64_t sums_bytes(const struct packed *d)
 
 /* What the tiles of one panel of B have in common, and the panel that is needed next. */
 struct column {
-    int64_t j, n, k, kn;
+    int64_t j, k, kn;
+    const char *a;              /* the panels of A of that range */
     char *sums;                 /* (mb, nb), of its columns; NULL: C */
     const char *ahead;          /* NULL: none */
-    int64_t ahead_step;         /* bytes of it for each row of the panel in each tile */
+    struct mc_gemm_tile t;      /* of a tile: all but where it is and its rows */
+    mc_gemm_tile_kernel *kernel;
 };
 
-static void tile(const struct step *s, const struct column *p, int64_t i, int64_t m, int64_t at)
+/* A tile of rows [i, i+m) of the block, the at-th of its task. */
+static void tile(const struct step *s, struct column *p, int64_t i, int64_t m, int64_t at)
 {
     const struct packed *d = s->d;
     _Alignas(64) char spare[GEMM_MAX_MR * GEMM_MAX_NR * sizeof(double)];
-    struct mc_gemm_tile t = {
-        .k = p->kn, .m = m, .n = p->n, .b = panel_b(s, p->j, p->k), .b_row = b_width(d, s->n - p->j),
-        .alpha = s->r->p->alpha,
-    };
-    mc_gemm_tile_kernel *const *kernel = d->in_place ? d->kernel->rows : d->kernel->packed;
-    if (p->ahead) {
-        t.ahead = p->ahead + at * p->kn * p->ahead_step;
-        t.ahead_step = p->ahead_step;
-    }
-    if (d->in_place) {
-        t.a = gemm_a(s->r, s->batch, s->i + i, s->k + p->k);
-        t.a_row = s->r->p->as[1];
-        t.a_col = s->r->p->as[2];
-    } else {
-        t.a = panel_a(s, i, p->k);
-        t.a_row = 1;
-        t.a_col = d->kernel->mr;
-    }
+    struct mc_gemm_tile *t = &p->t;
+    t->m = m;
+    t->ahead = p->ahead ? p->ahead + at * p->kn * t->ahead_step : NULL;
+    t->a = d->in_place ? gemm_a(s->r, s->batch, s->i + i, s->k + p->k) : p->a + i * p->kn * d->size;
     char *sums = d->half   ? s->acc + (i * s->n + p->j) * d->size
                  : p->sums ? p->sums + at * d->kernel->mr * d->nb * d->size
                            : NULL;
     const int64_t sums_row = d->half ? s->n : d->nb;
     const bool ends = !d->half && p->k + p->kn == s->kn;
-    t.c = sums && !ends ? sums : gemm_c(s->r, s->batch, s->i + i, s->j + p->j);
-    t.c_row = sums && !ends ? sums_row : s->r->p->cs[1];
-    t.stream = d->stream && ends;
+    t->c = sums && !ends ? sums : gemm_c(s->r, s->batch, s->i + i, s->j + p->j);
+    t->c_row = sums && !ends ? sums_row : s->r->p->cs[1];
     if (s->k + p->k > 0) {
-        t.beta = 1;
+        t->beta = 1;
         const bool summed = sums && (d->half || p->k > 0);
-        t.c0 = summed ? sums : gemm_c(s->r, s->batch, s->i + i, s->j + p->j);
-        t.c0_row = summed ? sums_row : s->r->p->cs[1];
+        t->c0 = summed ? sums : gemm_c(s->r, s->batch, s->i + i, s->j + p->j);
+        t->c0_row = summed ? sums_row : s->r->p->cs[1];
     } else if (!d->half) {
-        mc_gemm_tile_c0(s->r, s->batch, s->i + i, s->j + p->j, &t, spare);
+        mc_gemm_tile_c0(s->r, s->batch, s->i + i, s->j + p->j, t, spare);
     }
-    kernel[gemm_ceil(p->n, d->kernel->lanes)](&t);
+    p->kernel(t);
 }
 
 /* The panel that comes after that of p: the next one of the task, else the first one of its next range, else
@@ -281,8 +269,28 @@ static void look_ahead(const struct step *s, struct column *p, int64_t j0, int64
     }
     p->ahead = j < s->n ? panel_b(s, j, k) : NULL;
     const int64_t bytes = range_size(s, k) * b_width(s->d, s->n - j) * s->d->size;
-    p->ahead_step = gemm_ceil(bytes, tiles * p->kn);
-    p->ahead = p->ahead_step <= LINE ? p->ahead : NULL;
+    p->t.ahead_step = gemm_ceil(bytes, tiles * p->kn);
+    p->ahead = p->t.ahead_step <= LINE ? p->ahead : NULL;
+}
+
+/* The tiles of columns [j, j+n) in the range that begins at k. */
+static struct column column_of(const struct step *s, int64_t j, int64_t n, int64_t k)
+{
+    const struct packed *d = s->d;
+    mc_gemm_tile_kernel *const *kernel = d->in_place ? d->kernel->rows : d->kernel->packed;
+    struct column p = {
+        .j = j, .k = k, .kn = range_size(s, k), .kernel = kernel[gemm_ceil(n, d->kernel->lanes)]
+    };
+    p.a = d->in_place ? NULL : panel_a(s, 0, k);
+    p.t = (struct mc_gemm_tile){ .k = p.kn,
+                                 .n = n,
+                                 .b = panel_b(s, j, k),
+                                 .b_row = b_width(d, s->n - j),
+                                 .a_row = d->in_place ? s->r->p->as[1] : 1,
+                                 .a_col = d->in_place ? s->r->p->as[2] : d->kernel->mr,
+                                 .alpha = s->r->p->alpha,
+                                 .stream = d->stream && !d->half && k + p.kn == s->kn };
+    return p;
 }
 
 static void tile_task(void *arg, int64_t task, int slot)
@@ -295,7 +303,7 @@ static void tile_task(void *arg, int64_t task, int slot)
     char *sums = d->stream && s->kn > d->kc ? s->acc + slot * sums_bytes(d) : NULL;
     for (int64_t k = 0; k < s->kn; k += d->kc) {
         for (int64_t j = j0; j < j1; j += nr) {
-            struct column p = { .j = j, .n = MC_MIN(j1 - j, nr), .k = k, .kn = range_size(s, k) };
+            struct column p = column_of(s, j, MC_MIN(j1 - j, nr), k);
             p.sums = sums ? sums + (j - j0) * d->size : NULL;
             look_ahead(s, &p, j0, j1, gemm_ceil(i1 - i0, mr));
             for (int64_t i = i0; i < i1; i += mr) {

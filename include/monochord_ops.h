@@ -518,10 +518,11 @@ MC_API mc_node *mc_tile(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* repeat(x, n, axis=None:int): each element of x repeated n times along an axis; without an axis, x is
  * flattened first */
 MC_API mc_node *mc_repeat(mc_node *x, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
-/* pad(x, pad_width:border, mode=constant:text, constant_values=0:real, end_values=0:real,
+/* pad(x, pad_width:border, mode=constant:text, constant_values=0:reals, end_values=0:reals,
  * stat_length=None:border, reflect_type=even:text): x with elements around it: pad_width is a number, a
  * pair for front and back, or a pair for each axis; mode: constant, empty (zeros), edge, wrap, symmetric,
- * reflect, maximum, minimum, mean, median, linear_ramp */
+ * reflect, maximum, minimum, mean, median, linear_ramp; constant_values and end_values are given like
+ * pad_width */
 MC_API mc_node *mc_pad(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ------------------------------------------------------------------ Arrays from shapes ---- */

@@ -785,11 +785,14 @@ MC_API mc_status mc_register(mc_graph *g, const mc_custom *op);
 
 /* a communicator: one rank's place among all; the maker's, to be freed by mc_comm_free */
 typedef struct mc_comm mc_comm;
-/* The ranks that mpirun started ("mpi"), or one rank alone ("local", NULL).  NULL on failure. */
+/* The ranks of mpirun ("mpi") or torchrun ("tcp"), or one rank alone ("local", NULL).  NULL on failure. */
 MC_API mc_comm *mc_comm_open(const char *engine);
 /* n ranks of this process, for a thread each; rank i is out[i].  A rank that is freed has left: others that
  * wait for it get an error. */
 MC_API mc_status mc_comm_local(int n, mc_comm **out);
+/* The ranks of c with a GPU each, "cuda1"; every rank calls it.  Functions compiled for that GPU exchange data
+ * by NCCL, in its memory.  It holds c.  NULL on failure, such as a GPU that two ranks name. */
+MC_API mc_comm *mc_comm_gpu(mc_comm *c, const char *device);
 MC_API void mc_comm_free(mc_comm *c);               /* functions that use it hold it, too */
 /* Ends the other ranks too, after an error that only this one had; under MPI it does not return. */
 MC_API void mc_comm_abort(mc_comm *c);
@@ -903,7 +906,7 @@ MC_API const char *mc_flag_get(const char *name);
 MC_API mc_status mc_flags_print(FILE *to);             /* every flag, its value and what it does */
 MC_API mc_status mc_info(FILE *to);                    /* processor, libraries found, cache, flags */
 /* Can this library be opened?  1: yes, 0: no, MC_EARG: no such name.  Opens it, starts no GPU.  The names
- * are cuda (the GPU driver), nvrtc, cublaslt, cublas, cudnn, cufft, cusolver, onednn, blas and lapack;
+ * are cuda (the GPU driver), nvrtc, cublaslt, cublas, cudnn, cufft, cusolver, nccl, onednn, blas and lapack;
  * openmp, which is never used, gives 0. */
 MC_API int mc_has(const char *library);
 

@@ -13,7 +13,7 @@ mkdir -p "$folder"
 g++ -std=gnu++17 -O2 -w -shared -fPIC -DFAKE_SHIM="\"$PWD/tests/fake_gpu/shim.h\"" -o "$folder/libcuda.so.1" tests/fake_gpu/*.cpp -ldl
 cp "$folder/libcuda.so.1" "$folder/libnvrtc.so.13"
 ln -sf libcuda.so.1 "$folder/libnvrtc-builtins.so.13.99"
-for library in libcublas.so.13 libcusolver.so.12 libcufft.so.12; do
+for library in libcublas.so.13 libcusolver.so.12 libcufft.so.12 libnccl.so.2; do
     ln -sf libcuda.so.1 "$folder/$library"
 done
 export FAKE_GPUS=${FAKE_GPUS:-2} TEST_CUDA_PATH=$folder MONOCHORD_FLAGS=cuda.path=$folder,device=cuda

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 allowed="
 base
 value            base
-comm             device/cpu device value base
+comm             device/cuda device/cpu device value base
 graph            comm value base
 op               comm graph value base
 device           value base
@@ -29,7 +29,7 @@ exec             lower rewrite render plan device/cpu device op graph value base
 exec/cpu         exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool heavy/factor heavy/lines render plan device/cpu device op graph value base
 exec/heavy       exec/cpu exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool plan op graph value base
 exec/cuda        exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool heavy/factor heavy/cuda render plan
-                 device/cuda device/cpu device op graph value base
+                 device/cuda device/cpu device comm op graph value base
 schedule         exec/heavy exec lower op graph value base
 inspect          exec/heavy exec lower rewrite device op graph value base
 export           schedule exec/cpu exec/heavy exec heavy/portable heavy/gemm heavy/conv heavy/pool heavy/norm lower render plan op graph value base
@@ -79,7 +79,7 @@ done
 # Nothing of one system outside src/base and src/device: headers of C11 and POSIX.1-2008, and those of the processors' vectors.
 portable=" assert complex ctype errno fenv float inttypes limits locale math setjmp signal stdalign stdarg stdatomic stdbool stddef
  stdint stdio stdlib string tgmath time dirent dlfcn fcntl fnmatch glob poll pthread strings sys/mman sys/stat sys/time sys/types
- sys/wait unistd immintrin arm_neon "
+ sys/socket sys/wait netdb netinet/in netinet/tcp unistd immintrin arm_neon "
 portable=$(tr '\n' ' ' <<<"$portable")
 theirs=$(grep -rnE '^ *# *include +<[^>]+>|__linux__|__gnu_linux__|__GLIBC__|"/(proc|sys|dev)/' src --include='*.[ch]' |
     grep -vE '^src/(base|device)/|^src/comm/mpi_shim[.]c:.*<mpi[.]h>' | while IFS= read -r line; do

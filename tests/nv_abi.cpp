@@ -26,7 +26,7 @@ template <class A, class B> constexpr bool alike()
     } else if constexpr (std::is_floating_point<A>::value && std::is_floating_point<B>::value) {
         return sizeof(A) == sizeof(B);
     } else {
-        return number<A> && number<B> && sizeof(A) == sizeof(B);
+        return (number<A> ? number<B> : std::is_class<A>::value && std::is_class<B>::value) && sizeof(A) == sizeof(B);
     }
 }
 
@@ -42,6 +42,8 @@ template <class R, class... A, class S, class... B> struct same<R(A...), S(B...)
     }
 };
 
+
+struct mc_nccl_id { char bytes[128]; };
 
 #define CHECK_1(ret, name, args) static_assert(same<ret args, decltype(name)>::get(), #name);
 #define CHECK_0(ret, name, args)

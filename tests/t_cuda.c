@@ -96,6 +96,7 @@ static const struct { const char *lib, *header, *any; } headers[] = {
     { "NV_DRIVER", "cuda.h", "cuInit" },          { "NV_NVRTC", "nvrtc.h", "nvrtcVersion" }, { "NV_CUBLASLT", "cublasLt.h", "cublasLtCreate" },
     { "NV_CUDNN", "cudnn.h", "cudnnCreate" },     { "NV_CUFFT", "cufft.h", "cufftCreate" },
     { "NV_CUBLAS", "cublas_v2.h", "cublasCreate_v2" }, { "NV_CUSOLVER", "cusolverDn.h", "cusolverDnCreate" },
+    { "NV_NCCL", "nccl.h", "ncclGetVersion" },
 };
 
 static void add_folders_of(struct mc_str *out, const char *root, size_t n, const char *header, bool *found)

@@ -471,6 +471,7 @@ int train_and_report(const struct options *o, const char *extra_html)
     }
     ranks_close(&r, began && (end == FAILED || !good));
     clean_up(&r);
+    ranks_wait();
     return good && end == STOPPED ? 130 : !(good && end == DONE);
 }
 

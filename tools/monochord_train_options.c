@@ -23,7 +23,8 @@ const char train_options[] =
     "  --resume         continue from the checkpoint, with the same results as without an interruption\n"
     "  --report FILE    the report; none: no report (report.html)\n"
     "  --curve FILE     the learning curve alone, as SVG\n"
-    "  --ranks mpi      train on the ranks that mpirun starts: docs/ranks.md\n"
+    "  --devices LIST   train on several GPUs: cuda0,cuda1: docs/ranks.md\n"
+    "  --ranks HOW      train on the ranks that mpirun (mpi) or torchrun (tcp) starts\n"
     "  --parts N        divide each batch into N parts, the same for any number of ranks (one a rank; 8 with "
     "deterministic=True)\n"
     "  --quiet          print only errors\n";
@@ -89,7 +90,7 @@ bool options_read(struct options *o, int argc, char **argv)
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         static const char *const take[] = { "--data", "--epochs", "--batch",  "--line", "--seed",
                                             "--save", "--every",  "--report", "--curve", "--temperature",
-                                            "--ranks", "--parts" };
+                                            "--ranks", "--parts", "--devices" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;
@@ -119,6 +120,8 @@ bool options_read(struct options *o, int argc, char **argv)
             ok = number(a, value, &o->temperature);
         } else if (strcmp(a, "--ranks") == 0) {
             o->ranks = value;
+        } else if (strcmp(a, "--devices") == 0) {
+            o->devices = value;
         } else if (strcmp(a, "--parts") == 0) {
             ok = whole(a, value, 1, &o->parts);
         } else if (strcmp(a, "--new") == 0) {

@@ -1,4 +1,4 @@
-/* monochord_train_ranks.c: a model that many ranks train: --ranks mpi, --parts N.
+/* monochord_train_ranks.c: a model that many ranks train: --ranks mpi, --devices cuda0,cuda1, --parts N.
  *
  * Rank 0 speaks, tests, and writes checkpoints and the report; all ranks read the same data and the same
  * checkpoint, and make the same steps.
@@ -28,7 +28,7 @@ static void give_up(int sig)
 
 bool ranks_other(void)
 {
-    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK" };
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK" };
     bool other = false;
     for (int i = 0; i < COUNT(names); i++) {
         const char *rank = getenv(names[i]);
@@ -42,8 +42,11 @@ bool ranks_first(const struct run *r)
     return mc_comm_rank(r->comm) <= 0;
 }
 
-bool ranks_open(struct run *r)
+static bool open_ranks(struct run *r)
 {
+    if (!ranks_devices(&r->o)) {
+        return false;
+    }
     if (!r->o.ranks) {
         return true;
     }
@@ -51,13 +54,37 @@ bool ranks_open(struct run *r)
     if (!r->comm) {
         return complain("--ranks %s: %s", r->o.ranks, mc_last_error()), false;
     }
+    return true;
+}
+
+/* The GPU of each rank.  What is wrong with one of them all ranks say, and one is heard. */
+static bool open_gpu(struct run *r)
+{
+    if (!r->comm || !r->o.devices) {
+        return true;
+    }
+    ranks_hush(r);
+    mc_comm *gpu = mc_comm_gpu(r->comm, mc_flag_get("device"));
+    const bool good = gpu || !complain("--devices %s: %s", r->o.devices, mc_last_error());
+    ranks_speak(r, !good);
+    if (good) {
+        mc_comm_free(r->comm);
+        r->comm = gpu;
+    }
+    return good;
+}
+
+bool ranks_open(struct run *r)
+{
+    if (!open_ranks(r) || !open_gpu(r)) {
+        return false;
+    }
     if (!ranks_first(r)) {
         r->o.quiet = true;
         r->o.report = r->o.curve = NULL;
     }
     const struct sigaction a = { .sa_handler = give_up };
-    sigaction(SIGALRM, &a, NULL);
-    return true;
+    return !r->comm || sigaction(SIGALRM, &a, NULL) == 0;
 }
 
 void ranks_signal(const struct run *r)

@@ -17,7 +17,8 @@ struct options {
     char *preset;                             /* what save points at where nobody said */
     long seed, seconds;                       /* between two checkpoints */
     double temperature;                       /* of the text that a model of characters writes; 0: none */
-    const char *ranks;                        /* what started them: "mpi"; NULL: one process */
+    const char *ranks;                        /* what started them: "mpi", "tcp"; NULL: one process */
+    const char *devices;                      /* "cuda0,cuda1": one a rank; NULL: that of the flag device */
     long parts;                               /* of a batch; 0: one a rank */
     bool resume, anew, quiet;
 };
@@ -140,7 +141,7 @@ bool bundle_model(struct model *m, const char *path, struct words *w, mc_functio
 
 /* ---- monochord_train_ranks.c: without ranks, as if this were the only one ---- */
 bool ranks_open(struct run *r);
-/* has mpirun started this process as another rank than 0? */
+/* has mpirun or torchrun started this process as another rank than 0? */
 bool ranks_other(void);
 bool ranks_first(const struct run *r);              /* the rank that speaks and writes */
 bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
@@ -152,6 +153,10 @@ void ranks_signal(const struct run *r);             /* a signal came: ends by fo
 void ranks_calm(void);                              /* all have seen it: no force is needed */
 void ranks_hush(struct run *r);                     /* what ranks complain of from here on is kept, */
 void ranks_speak(struct run *r, bool tell);         /* until here: the first rank with a complaint tells it */
+/* monochord_train_devices.c: sets the flag device to that of this rank, and starts a process for each of the
+ * other devices where nobody else has.  False: complained. */
+bool ranks_devices(struct options *o);
+void ranks_wait(void);                              /* for the end of the processes that it has started */
 void ranks_close(struct run *r, bool alone);        /* alone: the others still go on, and are ended */
 
 /* ---- monochord_train_test.c ---- */

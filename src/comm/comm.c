@@ -328,6 +328,13 @@ mc_status mc_comm_broadcast_to(mc_comm *c, const char *who, int root, mc_dtype d
     return s;
 }
 
+mc_status mc_comm_meet(mc_comm *c, const char *who, int reduce, mc_dtype d, int root, int64_t n)
+{
+    const struct mc_comm_call k = call_of(who, reduce, d, root, n);
+    const mc_status s = may_go(c, who);
+    return s == MC_OK ? meet(c, &k) : s;
+}
+
 /* ---- the public ones, for programs ---- */
 
 static mc_status check(const mc_comm *c, const char *who, const void *x, int64_t n, mc_dtype d)
@@ -371,8 +378,11 @@ mc_comm *mc_comm_open(const char *engine)
     if (strcmp(name, "mpi") == 0) {
         return mc_comm_mpi();
     }
+    if (strcmp(name, "tcp") == 0) {
+        return mc_comm_tcp();
+    }
     if (strcmp(name, "local") != 0) {
-        mc_fail(MC_EARG, "comm_open: '%s' is no engine: local, mpi", name);
+        mc_fail(MC_EARG, "comm_open: '%s' is no engine: local, mpi, tcp", name);
         return NULL;
     }
     return mc_comm_local(1, &one) == MC_OK ? one : NULL;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <time.h>
 
-struct place { const char *x; const size_t *at; bool here, left; };
+struct place { const char *x; size_t bytes; const size_t *at; bool here, left; };
 struct local {
     _Atomic int refs;
     int size, here;
@@ -67,9 +67,10 @@ static mc_status meet(mc_comm *c)
     return s;
 }
 
-static mc_status show(mc_comm *c, const void *x, const size_t *at)
+static mc_status show(mc_comm *c, const void *x, size_t bytes, const size_t *at)
 {
     struct local *l = c->own;
+    l->place[c->rank].bytes = bytes;
     l->place[c->rank].x = x;
     l->place[c->rank].at = at;
     return meet(c);
@@ -78,9 +79,10 @@ static mc_status show(mc_comm *c, const void *x, const size_t *at)
 static mc_status gather(mc_comm *c, const void *x, size_t bytes, void *y)
 {
     struct local *l = c->own;
-    mc_status s = show(c, x, NULL);
+    mc_status s = show(c, x, bytes, NULL);
     for (int i = 0; i < c->size && s == MC_OK && bytes; i++) {
-        memcpy((char *)y + (size_t)i * bytes, l->place[i].x, bytes);
+        /* those that disagree may have less */
+        memcpy((char *)y + (size_t)i * bytes, l->place[i].x, MC_MIN(bytes, l->place[i].bytes));
     }
     return s == MC_OK ? meet(c) : s;
 }
@@ -88,7 +90,7 @@ static mc_status gather(mc_comm *c, const void *x, size_t bytes, void *y)
 static mc_status exchange(mc_comm *c, const char *x, const size_t *x_at, char *y, const size_t *y_at)
 {
     struct local *l = c->own;
-    mc_status s = show(c, x, x_at);
+    mc_status s = show(c, x, 0, x_at);
     for (int i = 0; i < c->size && s == MC_OK; i++) {
         const struct place *p = &l->place[i];
         const size_t n = p->at[c->rank + 1] - p->at[c->rank];

@@ -97,6 +97,6 @@ int mc_has(const char *library)
                ? has
                : mc_fail(MC_EARG,
                          "has: there is no library '%s'; there are cuda, nvrtc, cublaslt, cublas, cudnn, "
-                         "cufft, cusolver, onednn, blas, lapack and openmp",
+                         "cufft, cusolver, nccl, onednn, blas, lapack and openmp",
                          library ? library : "NULL");
 }

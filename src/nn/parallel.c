@@ -17,6 +17,8 @@ struct mc_learner {
     mc_function *part, *add, *step;
     mc_array *nothing[2];       /* the results of a part without examples */
     mc_shared *rng;             /* NULL: the net draws nothing */
+    uint64_t key;               /* word 0 of the stream; word 1 counts draws */
+    bool any_order;             /* gradients of ranks may be added in any order */
 };
 
 enum { FLAT, SUMS };            /* results of a part: gradients and changes; cost, wrong, examples */
@@ -122,8 +124,9 @@ static const char *reduced(struct mc_learner *r, const char *of, mc_dtype d, mc_
     *input = in ? mc_input(r->net->g, in, d, 1) : NULL;
     mc_nn_addf(&t, "%s_all", of);
     const char *all = t.bad ? NULL : mc_nn_name(r->net, t.s);
-    mc_node *y = all && *input ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s)", all, in,
-                                             r->comm ? ", group='" GROUP "'" : "")
+    mc_node *y = all && *input ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s%s)", all, in,
+                                             r->comm ? ", group='" GROUP "'" : "",
+                                             r->any_order ? ", order='any'" : "")
                                : NULL;
     mc_nn_free(&t);
     return y ? all : NULL;
@@ -176,6 +179,7 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
     if (mc_nn_null(net, "net")) {
         return NULL;
     }
+    const bool any_order = !parts;
     parts = parts ? parts : ranks;
     if (batch < 1 || parts < 1 || parts % ranks || parts > batch) {
         mc_fail(MC_EARG,
@@ -191,7 +195,7 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
     if (!r) {
         return NULL;
     }
-    *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts };
+    *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts, .any_order = any_order };
     r->rng = mc_shared_named(net->g, net->rng);
     const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) &&
                       part_function(r, &l) && add_function(r) && step_function(r, &l);
@@ -219,21 +223,26 @@ void mc_learner_free(mc_learner *r)
 
 /* ---- a step ---- */
 
-/* The stream's numbers of draw `at`, or where it is. */
-static mc_status draw(const struct mc_learner *r, uint64_t *now, const uint64_t *at)
+/* Where the stream is. */
+static mc_status drawn_so_far(struct mc_learner *r, uint64_t *drawn)
 {
     mc_array *a = r->rng ? mc_shared_get(r->rng) : NULL;
-    mc_status s = r->rng && !a ? mc_last_status() : MC_OK;
-    if (a && now) {
-        *now = ((uint64_t *)mc_array_data(a))[1];
+    if (a) {
+        r->key = ((uint64_t *)mc_array_data(a))[0];
+        *drawn = ((uint64_t *)mc_array_data(a))[1];
     }
-    if (a && at) {
-        uint64_t pair[2] = { ((uint64_t *)mc_array_data(a))[0], *at };
-        mc_array *next = mc_array_from(MC_UINT64, MC_SHAPE(2), pair);
-        s = next ? mc_shared_set(r->rng, next) : mc_last_status();
-        mc_array_unref(&next);
-    }
+    const mc_status s = r->rng && !a ? mc_last_status() : MC_OK;
     mc_array_unref(&a);
+    return s;
+}
+
+/* The stream goes on at that draw.  A device is not waited for. */
+static mc_status draw_at(const struct mc_learner *r, uint64_t at)
+{
+    const uint64_t pair[2] = { r->key, at };
+    mc_array *next = r->rng ? mc_array_from(MC_UINT64, MC_SHAPE(2), pair) : NULL;
+    const mc_status s = !r->rng ? MC_OK : next ? mc_shared_set(r->rng, next) : mc_last_status();
+    mc_array_unref(&next);
     return s;
 }
 
@@ -246,10 +255,9 @@ static mc_status one_part(const struct mc_learner *r, const mc_array *x, const m
         out[SUMS] = mc_array_ref(r->nothing[SUMS]);
         return MC_OK;
     }
-    const uint64_t at = drawn + (uint64_t)k;
     mc_array *px = mc_array_slice(x, 0, from, to - from, 1),
              *pt = px ? mc_array_slice(t, 0, from, to - from, 1) : NULL;
-    mc_status s = pt ? draw(r, NULL, &at) : mc_last_status();
+    mc_status s = pt ? draw_at(r, drawn + (uint64_t)k) : mc_last_status();
     s = s == MC_OK ? mc_call(r->part, MC_IN(px, pt), MC_OUT(&out[FLAT], &out[SUMS])) : s;
     mc_array_unref(&px);
     mc_array_unref(&pt);
@@ -292,12 +300,11 @@ mc_status mc_learner_step(mc_learner *r, const mc_array *x, const mc_array *t)
             "learner_step: the batch has more examples than parts have room, or another number than targets");
     }
     mc_array *sum[2] = { NULL, NULL };
-    uint64_t drawn = 0, after;
-    mc_status s = draw(r, &drawn, NULL);
+    uint64_t drawn = 0;
+    mc_status s = drawn_so_far(r, &drawn);
     s = s == MC_OK ? tree(r, x, t, rank * per, per, drawn, sum) : s;
     s = s == MC_OK ? mc_call(r->step, MC_IN(sum[FLAT], sum[SUMS]), MC_NONE) : s;
-    after = drawn + (uint64_t)r->parts;
-    s = s == MC_OK ? draw(r, NULL, &after) : s;
+    s = s == MC_OK ? draw_at(r, drawn + (uint64_t)r->parts) : s;
     mc_array_unref(&sum[FLAT]);
     mc_array_unref(&sum[SUMS]);
     return s;

@@ -5,10 +5,10 @@
  *
  * Invariant: all ranks compute these ops in the same order, as they run the same program; what they are
  * about to do is compared before any data moves (src/comm). */
-#include "comm/comm.h"
+#include "op/collective.h"
 #include "op/op.h"
 
-enum { AT_WAY, AT_GROUP, AT_RANKS };
+enum { AT_WAY, AT_GROUP, AT_RANKS, REDUCE_ORDER = 2, SCATTER_ORDER };
 
 /* ---- groups ---- */
 
@@ -84,6 +84,14 @@ static mc_status check_way(const struct mc_infer *q)
                : MC_OK;
 }
 
+static mc_status check_order(const struct mc_infer *q, int attr)
+{
+    const char *name = q->attr[attr].text;
+    return strcmp(name, "fixed") == 0 || strcmp(name, "any") == 0
+               ? MC_OK
+               : mc_fail(MC_EARG, "%s: order='%s' is none of fixed, any", q->op->name, name);
+}
+
 static mc_status check_group(const struct mc_infer *q, int attr)
 {
     const char *name = q->attr[attr].text;
@@ -94,6 +102,7 @@ static mc_status reduce_infer(struct mc_infer *q)
 {
     q->out[0] = q->in[0];
     TRY(check_way(q));
+    TRY(check_order(q, REDUCE_ORDER));
     return check_group(q, AT_GROUP);
 }
 
@@ -139,6 +148,7 @@ static mc_status gather_infer(struct mc_infer *q)
 static mc_status scatter_infer(struct mc_infer *q)
 {
     TRY(check_way(q));
+    TRY(check_order(q, SCATTER_ORDER));
     return along_ranks(q, false);
 }
 
@@ -250,9 +260,11 @@ static mc_status scatter_eval(const mc_node *n, mc_array *const *in, mc_array *c
 
 /* ---- gradients ---- */
 
-static mc_node *reduced(mc_node *x, const char *how, const struct mc_attr *group)
+static const struct mc_attr fixed = { .kind = ATTR_TEXT, .text = "fixed" };
+
+static mc_node *reduced(mc_node *x, const char *how, const struct mc_attr *group, const struct mc_attr *order)
 {
-    const struct mc_attr attr[] = { { .kind = ATTR_TEXT, .text = how }, *group };
+    const struct mc_attr attr[] = { { .kind = ATTR_TEXT, .text = how }, *group, *order };
     return mc_apply(x->graph, mc_op_named(x->graph, "all_reduce"), 1, &x, attr);
 }
 
@@ -263,8 +275,8 @@ static mc_node *share_of_chosen(mc_node *n, mc_node *g)
     mc_node *is = mc_call_op(graph, "eq", 2, (mc_node *[]){ n->in[0], n }, NULL),
             *one = mc_cast_to(is, g->type.dtype);
     mc_node *share = mc_call_op(graph, "true_div", 2,
-                                (mc_node *[]){ one, reduced(one, "sum", &n->attr[AT_GROUP]) }, NULL);
-    return mc_call_op(graph, "mul", 2, (mc_node *[]){ reduced(g, "sum", &n->attr[AT_GROUP]), share }, NULL);
+                                (mc_node *[]){ one, reduced(one, "sum", &n->attr[AT_GROUP], &fixed) }, NULL);
+    return mc_call_op(graph, "mul", 2, (mc_node *[]){ reduced(g, "sum", &n->attr[AT_GROUP], &n->attr[REDUCE_ORDER]), share }, NULL);
 }
 
 static mc_node *reduce_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -272,7 +284,7 @@ static mc_node *reduce_grad(mc_node *n, int wrt, mc_node *const *g)
     const int how = way_of(n->attr[AT_WAY].text);
     (void)wrt;
     return !g[0] || !mc_is_float(g[0]->type.dtype) ? g[0]
-           : how == RANKS_SUM || how == RANKS_MEAN ? reduced(g[0], mc_ranks_ops[how], &n->attr[AT_GROUP])
+           : how == RANKS_SUM || how == RANKS_MEAN ? reduced(g[0], mc_ranks_ops[how], &n->attr[AT_GROUP], &n->attr[REDUCE_ORDER])
                                                    : share_of_chosen(n, g[0]);
 }
 
@@ -287,13 +299,13 @@ static mc_node *broadcast_grad(mc_node *n, int wrt, mc_node *const *g)
     mc_node *is = mc_call_op(graph, "eq", 2,
                              (mc_node *[]){ rank, mc_node_int(graph, mc_attr_int(&n->attr[0])) }, NULL);
     return mc_call_op(graph, "where", 3,
-                      (mc_node *[]){ is, reduced(g[0], "sum", &n->attr[1]), mc_node_like(g[0], 0) }, NULL);
+                      (mc_node *[]){ is, reduced(g[0], "sum", &n->attr[1], &fixed), mc_node_like(g[0], 0) }, NULL);
 }
 
 static mc_node *scattered(mc_node *x, const char *how, const struct mc_attr *group,
-                          const struct mc_attr *ranks)
+                          const struct mc_attr *ranks, const struct mc_attr *order)
 {
-    const struct mc_attr attr[] = { { .kind = ATTR_TEXT, .text = how }, *group, *ranks };
+    const struct mc_attr attr[] = { { .kind = ATTR_TEXT, .text = how }, *group, *ranks, *order };
     return mc_apply(x->graph, mc_op_named(x->graph, "scatter_ranks"), 1, &x, attr);
 }
 
@@ -306,7 +318,7 @@ static mc_node *gathered(mc_node *x, const struct mc_attr *group, const struct m
 static mc_node *gather_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return g[0] && mc_is_float(g[0]->type.dtype) ? scattered(g[0], "sum", &n->attr[0], &n->attr[1]) : g[0];
+    return g[0] && mc_is_float(g[0]->type.dtype) ? scattered(g[0], "sum", &n->attr[0], &n->attr[1], &fixed) : g[0];
 }
 
 static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -328,6 +340,33 @@ static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)
                             NULL);
 }
 
+/* ---- on a device ---- */
+
+bool mc_collective_of(const mc_node *n, struct mc_collective *out)
+{
+    static const struct { const char *name; enum mc_collective_kind kind; int group, ranks, order; } rows[] = {
+        { "all_reduce",    RANKS_REDUCE,    AT_GROUP, -1,       REDUCE_ORDER },
+        { "scatter_ranks", RANKS_SCATTER,   AT_GROUP, AT_RANKS, SCATTER_ORDER },
+        { "gather_ranks",  RANKS_GATHER,    0,        1,        -1 },
+        { "broadcast",     RANKS_BROADCAST, 1,        -1,       -1 },
+    };
+    bool alone;
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        if (n->op->form != FORM_RANKS || strcmp(n->op->name, rows[i].name) != 0) {
+            continue;
+        }
+        mc_comm *c = group_of(n->graph, n->attr[rows[i].group].text, &alone);
+        *out = (struct mc_collective){ .kind = rows[i].kind, .comm = c };
+        if (rows[i].order >= 0) {
+            out->how = (enum mc_ranks_op)way_of(n->attr[AT_WAY].text);
+            out->any_order = strcmp(n->attr[rows[i].order].text, "any") == 0;
+        }
+        out->root = rows[i].kind == RANKS_BROADCAST ? (int)mc_attr_int(&n->attr[0]) : -1;
+        return c && (rows[i].ranks < 0 || same_ranks(n, c, rows[i].ranks) == MC_OK);
+    }
+    return false;
+}
+
 /* ---- what users write ---- */
 
 static mc_node *build_gather(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -344,20 +383,20 @@ static mc_node *build_scatter(mc_graph *g, int nin, mc_node *const *in, const st
     int64_t ranks = ranks_of(g, &attr[AT_GROUP]);
     const struct mc_attr number = { .kind = ATTR_INT, .n = 1, .ints = &ranks };
     (void)nin;
-    return ranks ? scattered(in[0], attr[AT_WAY].text, &attr[AT_GROUP], &number)
+    return ranks ? scattered(in[0], attr[AT_WAY].text, &attr[AT_GROUP], &number, &attr[2])
                  : mc_node_fail(g, no_group("reduce_scatter", attr[AT_GROUP].text), "%s", mc_last_error());
 }
 
 const struct mc_op mc_ops_collective[] = {
-    { .name = "all_reduce", .params = "x, op=sum:text, group=None:text", .form = FORM_RANKS, .flags = OP_IMPURE, .nout = 1, .infer = reduce_infer,
+    { .name = "all_reduce", .params = "x, op=sum:text, group=None:text, order=fixed:text", .form = FORM_RANKS, .flags = OP_IMPURE, .nout = 1, .infer = reduce_infer,
       .size = mc_same_size, .eval = reduce_eval, .grad = reduce_grad,
-      .doc = MANUAL("x of all ranks, reduced by sum, mean, max or min; every rank has the result. Without a group x is alone") },
+      .doc = MANUAL("x of all ranks, reduced by sum, mean, max or min; every rank has the result. Without a group x is alone. order=any: in whatever order is fastest, not in the fixed tree") },
     { .name = "broadcast", .params = "x, root=0:int, group=None:text", .form = FORM_RANKS, .flags = OP_IMPURE, .nout = 1, .infer = broadcast_infer,
       .size = mc_same_size, .eval = broadcast_eval, .grad = broadcast_grad,
       .doc = MANUAL("x of rank root, in every rank") },
     BUILT({ .name = "all_gather", .params = "x, group=None:text", .nout = 1, .build = build_gather,
       .example = MANUAL("all_gather([1., 2])"), .doc = MANUAL("x of all ranks, one after another along the first axis") })
-    BUILT({ .name = "reduce_scatter", .params = "x, op=sum:text, group=None:text", .nout = 1, .build = build_scatter,
+    BUILT({ .name = "reduce_scatter", .params = "x, op=sum:text, group=None:text, order=fixed:text", .nout = 1, .build = build_scatter,
       .example = MANUAL("reduce_scatter([1., 2])"),
       .doc = MANUAL("the rank's own part, along the first axis, of what all_reduce gives") })
     { .name = "rank_of", .params = "group=None:text", .form = FORM_RANKS, .flags = OP_IMPURE, .nout = 1, .infer = rank_infer, .size = mc_same_size,
@@ -365,7 +404,7 @@ const struct mc_op mc_ops_collective[] = {
     { .name = "gather_ranks", .params = "x, group=None:text, ranks=1:int", .form = FORM_RANKS, .flags = OP_IMPURE | OP_HIDDEN, .nout = 1,
       .infer = gather_infer, .size = gather_size, .eval = gather_eval, .grad = gather_grad,
       .doc = MANUAL("all_gather for a known number of ranks") },
-    { .name = "scatter_ranks", .params = "x, op=sum:text, group=None:text, ranks=1:int", .form = FORM_RANKS, .flags = OP_IMPURE | OP_HIDDEN,
+    { .name = "scatter_ranks", .params = "x, op=sum:text, group=None:text, ranks=1:int, order=fixed:text", .form = FORM_RANKS, .flags = OP_IMPURE | OP_HIDDEN,
       .nout = 1, .infer = scatter_infer, .size = scatter_size, .eval = scatter_eval, .grad = scatter_grad,
       .doc = MANUAL("reduce_scatter for a known number of ranks") },
 };

@@ -24,7 +24,7 @@ struct graph {
     std::vector<std::vector<size_t>> after; /* by work: which it follows */
     std::vector<void *> last;               /* what the next one follows: their numbers, from 1 on */
 };
-static graph *recording;
+static thread_local graph *recording; /* a thread records its own work alone */
 static size_t used;
 static std::map<uint64_t, size_t> blocks;
 static const size_t total = (size_t)8 << 30;

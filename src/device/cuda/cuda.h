@@ -11,7 +11,7 @@
 #include "device/image.h"
 
 /* ---- open.c: the libraries ---- */
-enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_CUBLAS, NV_CUSOLVER, NV_LIBS };
+enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_CUBLAS, NV_CUSOLVER, NV_NCCL, NV_LIBS };
 struct mc_nv_found {
     const char *name;           /* "cuDNN" */
     bool tried, present;
@@ -23,6 +23,7 @@ struct mc_nv_found {
 const struct mc_nv_found *mc_nv_found(enum mc_nv_lib l);      /* opens the library the first time */
 bool mc_nv_opened(enum mc_nv_lib l);                          /* was it tried before?  Opens nothing */
 mc_status mc_nv_need(enum mc_nv_lib l);                       /* opens it; the error gives the reason */
+struct mc_nccl_id { char bytes[128]; }; /* ncclUniqueId: what ranks that belong together have */
 /* The functions: mc_nv.cuInit(0).  Valid once mc_nv_need returned MC_OK for their library. */
 struct mc_nv {
 #define NV(lib, ret, name, args) ret (*name) args;

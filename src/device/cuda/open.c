@@ -19,6 +19,7 @@ static bool dnn_version(char *out, size_t n);
 static bool fft_version(char *out, size_t n);
 static bool cublas_version(char *out, size_t n);
 static bool solver_version(char *out, size_t n);
+static bool nccl_version(char *out, size_t n);
 
 static const struct library {
     const char *name;
@@ -42,6 +43,7 @@ static const struct library {
                       "systems with large triangular matrices are solved on the host", { NV_CUBLASLT }, 1 },
     [NV_CUSOLVER] = { "cuSOLVER", { "libcusolver.so.12", "libcusolver.so.11" }, solver_version,
                       "large matrices are factored on the host", { NV_CUBLASLT, NV_CUBLAS }, 2 },
+    [NV_NCCL]     = { "NCCL", { "libnccl.so.2" }, nccl_version, "ranks exchange data through the host" },
 };
 
 static const struct symbol {
@@ -117,6 +119,13 @@ static bool cublas_version(char *out, size_t n)
 static bool solver_version(char *out, size_t n)
 {
     return version_of(mc_nv.cusolverGetProperty, out, n);
+}
+
+static bool nccl_version(char *out, size_t n)
+{
+    int v;
+    return mc_nv.ncclGetVersion(&v) == 0 &&
+           mc_snprintf(out, n, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100) > 0;
 }
 
 /* ---- finding a file ---- */

@@ -33,7 +33,7 @@ void mc_cuda_report(struct mc_str *out)
 {
     static const struct { enum mc_nv_lib lib; const char *title; } row[] = {
         { NV_NVRTC, "NVRTC" }, { NV_CUBLASLT, "cuBLASLt" }, { NV_CUDNN, "cuDNN" }, { NV_CUFFT, "cuFFT" },
-        { NV_CUBLAS, "cuBLAS" }, { NV_CUSOLVER, "cuSOLVER" },
+        { NV_CUBLAS, "cuBLAS" }, { NV_CUSOLVER, "cuSOLVER" }, { NV_NCCL, "NCCL" },
     };
     const bool clean = mc_last_status() == MC_OK;
     const int n = mc_cuda_count();
@@ -60,7 +60,7 @@ int mc_cuda_has(const char *library)
         enum mc_nv_lib lib;
     } rows[] = {
         { "cuda", NV_DRIVER }, { "nvrtc", NV_NVRTC }, { "cublaslt", NV_CUBLASLT }, { "cublas", NV_CUBLAS },
-        { "cudnn", NV_CUDNN }, { "cufft", NV_CUFFT }, { "cusolver", NV_CUSOLVER },
+        { "cudnn", NV_CUDNN }, { "cufft", NV_CUFFT }, { "cusolver", NV_CUSOLVER }, { "nccl", NV_NCCL },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         if (strcmp(rows[i].name, library) == 0) {

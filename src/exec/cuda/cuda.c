@@ -47,17 +47,19 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
 
 /* Finds where each STEP_HOST runs, and whether any step checks indices.  Returns whether there are loops,
  * whose bodies may check indices. */
-static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
+static bool find_grids(struct mc_program *p, const struct mc_cuda *d, struct mc_cuda_fn_code *own)
 {
     bool loops = false;
     for (size_t i = 0; i < p->step.n; i++) {
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
-            const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_lines_can(st, &own->checks) ||
+            const bool ranks = mc_cuda_ranks_can(st, d);
+            const bool has_kernel = ranks || mc_copy_step_can(st, &own->checks) || mc_lines_can(st, &own->checks) ||
                                     mc_cuda_factor_can(st, &own->checks) || mc_cuda_fft_can(st) ||
                                     mc_cuda_ctc_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
+            own->in_order |= ranks;
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }
     }
@@ -115,7 +117,7 @@ static mc_status kernels(struct mc_code_unit *u)
         mc_str_add(&source, s == MC_OK ? text[i].s : "");
     }
     if (s == MC_OK) {
-        finishes = find_grids(p, own) || own->checks || p->nupdate;
+        finishes = find_grids(p, mc_cuda_of(u), own) || own->checks || p->nupdate;
     }
     if (finishes) {
         own->settles = true;
@@ -322,6 +324,7 @@ static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int s
         TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, false, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_fft_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_ctc_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_cuda_ranks_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_copy_step_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_cuda_factor_plan(f, p, step, true, &sp->exec));
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;

@@ -37,6 +37,7 @@ struct mc_cuda_fn_code {
     struct mc_cuda_code *text[MC_CUDA_TEXTS];
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
+    bool in_order;              /* a step is a collective of NCCL: captures keep the order of the steps */
     bool settles;               /* the kernel that ends a call was compiled */
     /* what the kernels of solvers and other steps were compiled from, in all calls so far, those of copies
      * too; the device is entered */
@@ -115,6 +116,9 @@ mc_status mc_cuda_fft_plan(struct mc_function *f, struct mc_shape_plan *p, int s
 /* ctc.c: ctc_loss and its derivatives */
 bool mc_cuda_ctc_can(const struct mc_step *st, bool *checks);
 mc_status mc_cuda_ctc_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+/* ranks.c: ops in which ranks work together, where each has a GPU */
+bool mc_cuda_ranks_can(const struct mc_step *st, const struct mc_cuda *d);
+mc_status mc_cuda_ranks_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 void mc_ctc_source(int kind, mc_dtype d, mc_dtype label, mc_dtype length, struct mc_str *defines);
 struct mc_factor;
 void mc_factor_source(const struct mc_factor *f, struct mc_str *defines); /* what precedes the text */
@@ -160,7 +164,7 @@ mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *
 /* finish_call.c */
 extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
     mc_first_text, mc_each_text, mc_counts_text, mc_factor_step_text, mc_index_step_text,
-    mc_ctc_step_text, mc_fft_step_text;
+    mc_ctc_step_text, mc_fft_step_text, mc_ranks_step_text;
 /* source of the kernel that mc_finish_call launches */
 void mc_finish_call_source(struct mc_str *out);
 /* copies the views that move from call to call, in one launch if they are contiguous */

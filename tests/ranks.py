@@ -1,9 +1,10 @@
-"""ranks.py PROGRAM: what `monochord train --ranks mpi` leaves, for one rank, two and four; ranks that are killed.
+"""ranks.py PROGRAM: what `monochord train` leaves, for one rank, two and four, that find each other by the environment
+(--ranks tcp) or by MPI (--ranks mpi); ranks that are killed.
 
     ranks.py build/monochord [--kill N]     N times a random rank is killed at a random moment (3)
 
 Invariant: a run that was killed leaves a checkpoint that --resume continues, and ends within a time limit."""
-import argparse, os, random, shutil, signal, subprocess, sys, tempfile, time
+import argparse, os, random, shutil, signal, socket, subprocess, sys, tempfile, time
 import numpy as np
 
 LIMIT = 100     # seconds for one run
@@ -20,6 +21,54 @@ def environment():
 
 def run(args, ranks, *more):
     return subprocess.run(command(args, ranks, *more), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
+
+
+def started(args, ranks, *more):
+    """Ranks that find each other by the environment, as torchrun starts them."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    words = [args.program, "train", "net.txt", "--data", "digits:600", "--report", "none", "--ranks", "tcp", *more]
+    return [subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             env=dict(environment(), RANK=str(r), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)))
+            for r in range(ranks)]
+
+
+def ended(ranks):
+    """What they said, one text, and their codes; None: they hang."""
+    until, said = time.time() + LIMIT, ""
+    try:
+        for p in ranks:
+            said += p.communicate(timeout=max(0.1, until - time.time()))[0]
+    except subprocess.TimeoutExpired:
+        return None, said
+    finally:
+        for p in ranks:
+            p.kill()
+    return [p.returncode for p in ranks], said
+
+
+def by_environment(args, dice, found):
+    """The same bits for one, two and four ranks; one message for what is wrong; the others end after one that is killed."""
+    for n in (1, 2, 4):
+        codes, said = ended(started(args, n, "--save", f"t{n}.npz"))
+        if codes != [0] * n:
+            found.append(f"{n} ranks by tcp: {codes}, {said[-1500:]}")
+        elif n > 1 and (d := differ("t1.npz", f"t{n}.npz")):
+            found.append(f"{n} ranks by tcp learn other bits: {d}")
+    for words, says in ((("--parts", "3"), "3 parts of a batch do not divide among 2 ranks"), (("--epochs", "0"), "--epochs"),
+                        (("--devices", "cuda0,cuda0"), "cuda0 is there twice")):
+        codes, said = ended(started(args, 2, "--save", "w.npz", *words))
+        if not codes or 0 in codes or says not in said or said.count("monochord:") != 1:
+            found.append(f"{words}: {codes}, {said[-800:]}")
+    for i in range(args.kill):
+        ranks = started(args, 3, "--parts", "3", "--save", "tk.npz", "--new", "--every", "0", "--epochs", "50")
+        time.sleep(dice.uniform(0, 3))
+        victim = dice.randrange(3)
+        ranks[victim].kill()
+        codes, said = ended(ranks)
+        if not codes or 0 in codes:
+            found.append(f"kill {i} of rank {victim} by tcp: {'the others hang' if not codes else codes}, {said[-800:]}")
 
 
 def arrays(path):
@@ -67,38 +116,43 @@ def kill_one(args, dice, i, found):
         found.append(f"kill {i}: cannot continue: {again.stdout[-800:]}")
 
 
+def by_mpi(args, dice, found):
+    for n in (1, 2, 4):
+        r = run(args, n, "--save", f"l{n}.npz")
+        if r.returncode:
+            found.append(f"{n} ranks: {r.stdout[-1500:]}")
+    # five steps by two ranks, then the rest by four
+    if not found:
+        found += [f"{n} ranks learn other bits: {d}" for n in (2, 4) if (d := differ("l1.npz", f"l{n}.npz"))]
+        r = [run(args, 2, "--save", "r.npz", "--epochs", "1"), run(args, 4, "--save", "r.npz", "--resume")]
+        if any(x.returncode for x in r) or differ("l1.npz", "r.npz"):
+            found.append(f"another number of ranks does not continue: {[x.stdout[-500:] for x in r if x.returncode]}")
+    for words, says in ((("--parts", "3"), "3 parts of a batch do not divide among 2 ranks"), (("--data", "nowhere"), "nowhere"),
+                        (("--epochs", "0"), "--epochs")):
+        r = run(args, 2, "--save", "w.npz", *words)
+        if r.returncode == 0 or r.stdout.count(says) < 1 or r.stdout.count("monochord:") != 1:
+            found.append(f"{words}: {r.returncode}, {r.stdout[-800:]}")
+    for i in range(args.kill):
+        kill_one(args, dice, i, found)
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("program")
     a.add_argument("--kill", type=int, default=3)
     args = a.parse_args()
     shim = os.path.join(os.path.dirname(os.path.abspath(args.program)), "libmonochord-mpi.so")
-    if not shutil.which("mpirun") or not os.path.exists(shim):
-        print(f"ranks: left out, there is no {'libmonochord-mpi.so: it was built without MPI' if shutil.which('mpirun') else 'mpirun'}")
-        return 0
-    found, here = [], os.getcwd()
+    mpi = shutil.which("mpirun") and os.path.exists(shim)
+    if not mpi:
+        print(f"ranks: MPI is left out, there is no {'libmonochord-mpi.so: it was built without MPI' if shutil.which('mpirun') else 'mpirun'}")
+    found, here, dice = [], os.getcwd(), random.Random(int(time.time()))
     args.program = os.path.abspath(args.program)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         open("net.txt", "w").write("input 1x28x28\nconv 4 5x5 rectify\npool 2x2\nbatch_norm\ndropout 0.2\ndense 10 softmax\nbatch 40\nepochs 2\nrule adam rate=0.01\n")
-        for n in (1, 2, 4):
-            r = run(args, n, "--save", f"l{n}.npz")
-            if r.returncode:
-                found.append(f"{n} ranks: {r.stdout[-1500:]}")
-        # five steps by two ranks, then the rest by four
-        if not found:
-            found += [f"{n} ranks learn other bits: {d}" for n in (2, 4) if (d := differ("l1.npz", f"l{n}.npz"))]
-            r = [run(args, 2, "--save", "r.npz", "--epochs", "1"), run(args, 4, "--save", "r.npz", "--resume")]
-            if any(x.returncode for x in r) or differ("l1.npz", "r.npz"):
-                found.append(f"another number of ranks does not continue: {[x.stdout[-500:] for x in r if x.returncode]}")
-        for words, says in ((("--parts", "3"), "3 parts of a batch do not divide among 2 ranks"), (("--data", "nowhere"), "nowhere"),
-                            (("--epochs", "0"), "--epochs")):
-            r = run(args, 2, "--save", "w.npz", *words)
-            if r.returncode == 0 or r.stdout.count(says) < 1 or r.stdout.count("monochord:") != 1:
-                found.append(f"{words}: {r.returncode}, {r.stdout[-800:]}")
-        dice = random.Random(int(time.time()))
-        for i in range(args.kill):
-            kill_one(args, dice, i, found)
+        by_environment(args, dice, found)
+        if mpi:
+            by_mpi(args, dice, found)
         os.chdir(here)
     print("\n".join(found) if found else f"ranks: 1, 2 and 4 ranks learn the same bits; {args.kill} killed runs go on")
     return bool(found)

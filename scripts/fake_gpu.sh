@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
 shift
-[ $# -gt 0 ] || set -- t_gpu
+[ $# -gt 0 ] || set -- t_gpu t_ranks_gpu
 [ "$(uname -m)" = x86_64 ] || { echo "fake_gpu.sh: fibers are written for x86-64"; exit 0; }
 folder=$PWD/$build/fake_gpu
 mkdir -p "$folder"

@@ -103,8 +103,8 @@ static bool formula(struct job *j, const struct formula_case *c)
     }
     mc_node *in = mc_graph_ranks(g, "all", j->comm) == MC_OK ? mc_input(g, "x", c->d, 1) : NULL,
             *out = in ? mc_formula(g, c->text) : NULL;
-    mc_function *f = compiled_there(
-        j, g, &(mc_spec){ .input = &in, .ninput = 1, .output = &out, .noutput = 1 });
+    mc_function *f = compiled_there(j, g,
+                                    &(mc_spec){ .input = &in, .ninput = 1, .output = &out, .noutput = 1 });
     int failed = 0, wrong = 0, host = 0;
     for (int call = 0; call < CALLS; call++) { /* step by step, then captured and replayed */
         mc_array_unref(&y);
@@ -119,8 +119,9 @@ static bool formula(struct job *j, const struct formula_case *c)
         host += *mc_function_step(f, i).reason != 0;
     }
     snprintf(j->wrong, sizeof j->wrong,
-             "%s of %lld %s: %d calls failed, %d of %lld elements are wrong, %d steps on the host: %s", c->text,
-             (long long)c->n, mc_dtype_name(c->d), failed, wrong, (long long)n, host, mc_last_error());
+             "%s of %lld %s: %d calls failed, %d of %lld elements are wrong, %d steps on the host: %s",
+             c->text, (long long)c->n, mc_dtype_name(c->d), failed, wrong, (long long)n, host,
+             mc_last_error());
     mc_array_unref(&y);
     mc_array_unref(&x);
     mc_function_free(f);
@@ -178,9 +179,11 @@ static void of_nan(struct job *j)
     mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2), x), *out = NULL;
     mc_node *in = mc_graph_ranks(g, "all", j->comm) == MC_OK ? mc_input(g, "x", MC_FLOAT32, 1) : NULL,
             *y = in ? mc_formula(g, "all_reduce(x, op='max')") : NULL;
-    mc_function *f = y ? compiled_there(j, g, &(mc_spec){ .input = &in, .ninput = 1, .output = &y, .noutput = 1 }) : NULL;
-    j->number = f && mc_call(f, MC_IN(a), MC_OUT(&out)) == MC_OK && isnan(((const float *)mc_array_data(out))[0]) &&
-                   ((const float *)mc_array_data(out))[1] == 2;
+    mc_function *f = y ? compiled_there(j, g,
+                                        &(mc_spec){ .input = &in, .ninput = 1, .output = &y, .noutput = 1 })
+                       : NULL;
+    j->number = f && mc_call(f, MC_IN(a), MC_OUT(&out)) == MC_OK &&
+                isnan(((const float *)mc_array_data(out))[0]) && ((const float *)mc_array_data(out))[1] == 2;
     mc_array_unref(&out);
     mc_array_unref(&a);
     mc_function_free(f);
@@ -203,7 +206,9 @@ static void other_size(struct job *j)
     memset(mc_array_data(x), 0, sizeof(float) * 3);
     mc_node *in = mc_graph_ranks(g, "all", j->comm) == MC_OK ? mc_input(g, "x", MC_FLOAT32, 1) : NULL,
             *y = in ? mc_formula(g, "all_reduce(x)") : NULL;
-    mc_function *f = y ? compiled_there(j, g, &(mc_spec){ .input = &in, .ninput = 1, .output = &y, .noutput = 1 }) : NULL;
+    mc_function *f = y ? compiled_there(j, g,
+                                        &(mc_spec){ .input = &in, .ninput = 1, .output = &y, .noutput = 1 })
+                       : NULL;
     j->number = f && mc_call(f, MC_IN(x), MC_OUT(&out)) == MC_ECHECK;
     mc_array_unref(&out);
     mc_array_unref(&x);
@@ -217,8 +222,11 @@ TEST(gpus_that_disagree_are_told)
     struct job job[MOST];
     by_gpus(MOST, other_size, job);
     for (int r = 0; r < MOST; r++) {
-        CHECK(job[r].number && strstr(job[r].says, "rank 0 is at all_reduce (sum) of 3 float32, rank 1 at all_reduce (sum) of 4 float32"),
-              "rank %d: %s", r, job[r].says);
+        CHECK(
+            job[r].number &&
+                strstr(job[r].says,
+                       "rank 0 is at all_reduce (sum) of 3 float32, rank 1 at all_reduce (sum) of 4 float32"),
+            "rank %d: %s", r, job[r].says);
     }
 }
 
@@ -247,14 +255,17 @@ TEST(gpus_that_ranks_cannot_have)
         mc_comm *host[2];
         pthread_t t;
         REQUIRE(mc_comm_local(2, host) == MC_OK, "%s", mc_last_error());
-        struct job job[2] = { { .host = host[0], .device = cases[k].device[0] }, { .host = host[1], .device = cases[k].device[1] } };
+        struct job job[2] = { { .host = host[0], .device = cases[k].device[0] },
+                              { .host = host[1], .device = cases[k].device[1] } };
         REQUIRE(pthread_create(&t, NULL, same_gpu, &job[1]) == 0, "no thread");
         same_gpu(&job[0]);
         pthread_join(t, NULL);
         for (int r = 0; r < 2; r++) {
-            CHECK(strstr(job[r].says, cases[k].says), "%s, %s: rank %d says %s", cases[k].device[0], cases[k].device[1], r, job[r].says);
+            CHECK(strstr(job[r].says, cases[k].says), "%s, %s: rank %d says %s", cases[k].device[0],
+                  cases[k].device[1], r, job[r].says);
             mc_comm_free(host[r]);
         }
     }
-    CHECK(!mc_comm_gpu(NULL, "cuda0") && strstr(mc_last_error(), "communicator is missing"), "%s", mc_last_error());
+    CHECK(!mc_comm_gpu(NULL, "cuda0") && strstr(mc_last_error(), "communicator is missing"), "%s",
+          mc_last_error());
 }

@@ -46,7 +46,8 @@ static bool read_list(const char *said, struct list *l)
     for (int i = 0; i < l->n; i++) {
         const bool alone = l->n == 1 && strcmp(l->name[i], "cpu") == 0;
         if (!alone && ordinal_of(l->name[i]) < 0) {
-            return complain("--devices %s: '%s' is no GPU; expected a list such as cuda0,cuda1", said, l->name[i]),
+            return complain("--devices %s: '%s' is no GPU; expected a list such as cuda0,cuda1", said,
+                            l->name[i]),
                    false;
         }
         for (int k = 0; k < i; k++) {
@@ -63,7 +64,8 @@ static bool read_list(const char *said, struct list *l)
 /* This rank's number among those of its host; -1: nobody said. */
 static int local_rank(void)
 {
-    static const char *const names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID" };
+    static const char *const names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                         "SLURM_LOCALID" };
     for (int i = 0; i < COUNT(names); i++) {
         const char *said = getenv(names[i]);
         if (said) {
@@ -121,6 +123,12 @@ static int start_others(int n)
     return rank;
 }
 
+bool devices_good(const char *said)
+{
+    struct list l = { .n = 0 };
+    return !said || read_list(said, &l);
+}
+
 bool ranks_devices(struct options *o)
 {
     struct list l = { .n = 0 };
@@ -132,16 +140,19 @@ bool ranks_devices(struct options *o)
     }
     int which = o->ranks ? local_rank() : 0;
     if (o->ranks && (which < 0 || which >= l.n)) {
-        return complain(which < 0 ? "--devices %s: nothing says which of the ranks of this host this one is (LOCAL_RANK)"
-                                  : "--devices %s: there is no device for each rank of this host",
-                        o->devices),
+        return complain(
+                   which < 0
+                       ? "--devices %s: nothing says which of the ranks of this host this one is (LOCAL_RANK)"
+                       : "--devices %s: there is no device for each rank of this host",
+                   o->devices),
                false;
     }
     if (!o->ranks && l.n > 1) {
         which = start_others(l.n);
         o->ranks = "tcp";
     }
-    return which >= 0 && (mc_flag_set("device", l.name[which]) == MC_OK || (complain_library("--devices"), false));
+    return which >= 0 &&
+           (mc_flag_set("device", l.name[which]) == MC_OK || (complain_library("--devices"), false));
 }
 
 void ranks_wait(void)

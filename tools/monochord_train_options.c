@@ -145,6 +145,9 @@ bool options_read(struct options *o, int argc, char **argv)
     if (o->resume && o->anew) {
         return complain("--resume and --new are both given; give only one of them"), false;
     }
+    if (!devices_good(o->devices)) {
+        return false;
+    }
     if (!o->save) {
         o->save = o->preset = preset_save(o->model);
     }

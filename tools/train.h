@@ -153,6 +153,7 @@ void ranks_signal(const struct run *r);             /* a signal came: ends by fo
 void ranks_calm(void);                              /* all have seen it: no force is needed */
 void ranks_hush(struct run *r);                     /* what ranks complain of from here on is kept, */
 void ranks_speak(struct run *r, bool tell);         /* until here: the first rank with a complaint tells it */
+bool devices_good(const char *said);                /* is that a list of devices?  false: complained */
 /* monochord_train_devices.c: sets the flag device to that of this rank, and starts a process for each of the
  * other devices where nobody else has.  False: complained. */
 bool ranks_devices(struct options *o);

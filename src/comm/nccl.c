@@ -90,10 +90,9 @@ struct mc_cuda *mc_comm_device(const mc_comm *c)
 /* Of two numbers there is one sum.  NCCL's maximum drops a NaN, and its mean may divide before it adds. */
 bool mc_comm_device_reduces(const mc_comm *c, enum mc_ranks_op how, mc_dtype d, bool any_order)
 {
-    return types[d] != NO_TYPE &&
-           (how == RANKS_MEAN  ? any_order
-            : how == RANKS_SUM ? any_order || !mc_is_float(d) || c->size <= 2
-                               : !mc_is_float(d));
+    return types[d] != NO_TYPE && (how == RANKS_MEAN  ? any_order
+                                   : how == RANKS_SUM ? any_order || !mc_is_float(d) || c->size <= 2
+                                                      : !mc_is_float(d));
 }
 
 mc_status mc_comm_device_reduce(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, void *y,
@@ -120,8 +119,9 @@ mc_status mc_comm_device_gather(mc_comm *c, const void *x, void *y, size_t bytes
 {
     const struct gpus *g = gpus_of(c);
     TRY(usable(c, "all_gather"));
-    return bytes ? done("all_gather", mc_nv.ncclAllGather(x, y, bytes, NCCL_UINT8, g->nccl, g->device->stream))
-                 : MC_OK;
+    return bytes
+               ? done("all_gather", mc_nv.ncclAllGather(x, y, bytes, NCCL_UINT8, g->nccl, g->device->stream))
+               : MC_OK;
 }
 
 mc_status mc_comm_device_broadcast(mc_comm *c, int root, const void *x, void *y, size_t bytes)

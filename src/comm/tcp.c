@@ -58,7 +58,8 @@ static bool send_some(struct flow *w, int fd)
     const size_t head = sizeof w->out_head;
     const bool first = w->sent < head;
     const char *at = first ? (const char *)&w->out_head + w->sent : w->from + (w->sent - head);
-    const ssize_t n = send(fd, at, first ? head - w->sent : head + w->out - w->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = send(fd, at, first ? head - w->sent : head + w->out - w->sent,
+                           MSG_NOSIGNAL | MSG_DONTWAIT);
     w->sent += n > 0 ? (size_t)n : 0;
     return n >= 0 || errno == EAGAIN || errno == EINTR;
 }
@@ -140,7 +141,9 @@ static mc_status gather(mc_comm *c, const void *x, size_t bytes, void *y)
 {
     struct tcp *t = c->own;
     for (int i = 0; i < c->size; i++) {
-        t->flow[i] = (struct flow){ .from = x, .to = (char *)y + (size_t)i * bytes, .out = bytes, .in = bytes };
+        t->flow[i] = (struct flow){
+            .from = x, .to = (char *)y + (size_t)i * bytes, .out = bytes, .in = bytes
+        };
     }
     const mc_status s = move(c);
     if (s == MC_OK && bytes) {
@@ -265,7 +268,9 @@ static int listens(uint32_t *port)
 /* Connected, or -1; tried again until then, as the other may start later. */
 static int calls(uint32_t address, uint32_t port, double until)
 {
-    const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = address };
+    const struct sockaddr_in to = { .sin_family = AF_INET,
+                                    .sin_port = htons((uint16_t)port),
+                                    .sin_addr.s_addr = address };
     const struct timespec pause = { 0, 20000000 };
     do {
         const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -305,8 +310,8 @@ static mc_status answer(mc_comm *c, int listener, int n, struct hello *said, dou
         if (h.size != c->size || h.rank < 0 || h.rank >= c->size || h.rank == c->rank || t->fd[h.rank] >= 0) {
             close(fd);
             return h.size != c->size
-                       ? mc_fail(MC_ECHECK, "ranks disagree: rank %d is one of %d, rank %d one of %d", c->rank,
-                                 c->size, (int)h.rank, (int)h.size)
+                       ? mc_fail(MC_ECHECK, "ranks disagree: rank %d is one of %d, rank %d one of %d",
+                                 c->rank, c->size, (int)h.rank, (int)h.size)
                        : mc_fail(MC_ECHECK, "ranks disagree: there are two ranks %d", (int)h.rank);
         }
         h.address = from.sin_addr.s_addr;

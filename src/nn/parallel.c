@@ -62,6 +62,13 @@ static mc_node *flat_of(mc_net *net, struct layout *l, mc_node *cost, mc_node *e
     return n ? mc_concatenate(n, one, NULL) : NULL;
 }
 
+/* What a function hands to the next one remains in the device's memory. */
+static void keep_there(mc_node *out[2])
+{
+    out[FLAT] = mc_gpu_from_host(out[FLAT]);
+    out[SUMS] = mc_gpu_from_host(out[SUMS]);
+}
+
 static bool part_function(struct mc_learner *r, struct layout *l)
 {
     mc_net *net = r->net;
@@ -75,6 +82,7 @@ static bool part_function(struct mc_learner *r, struct layout *l)
     mc_node *sum[] = { mc_cast(cost, "dtype=float64"), wrong ? mc_cast(wrong, "dtype=float64") : mc_formula(net->g, "0.0"),
                        mc_formula(net->g, "1.0") };
     out[SUMS] = mc_mul(mc_cast(mc_stack(3, sum, NULL), "dtype=float64"), mc_cast(count, "dtype=float64"));
+    keep_there(out);
     r->part = mc_nn_compile(net, "part", true, 2, out, NULL);
     return r->part != NULL;
 }
@@ -94,6 +102,7 @@ static bool add_function(struct mc_learner *r)
     }
     out[FLAT] = mc_add(in[0], in[2]);
     out[SUMS] = mc_add(in[1], in[3]);
+    keep_there(out);
     r->add = mc_compile(
         g, &(mc_spec){ .name = "add parts", .input = in, .ninput = 4, .output = out, .noutput = 2 });
     return r->add != NULL;
@@ -124,10 +133,10 @@ static const char *reduced(struct mc_learner *r, const char *of, mc_dtype d, mc_
     *input = in ? mc_input(r->net->g, in, d, 1) : NULL;
     mc_nn_addf(&t, "%s_all", of);
     const char *all = t.bad ? NULL : mc_nn_name(r->net, t.s);
-    mc_node *y = all && *input ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s%s)", all, in,
-                                             r->comm ? ", group='" GROUP "'" : "",
-                                             r->any_order ? ", order='any'" : "")
-                               : NULL;
+    mc_node *y = all && *input
+                     ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s%s)", all, in,
+                                   r->comm ? ", group='" GROUP "'" : "", r->any_order ? ", order='any'" : "")
+                     : NULL;
     mc_nn_free(&t);
     return y ? all : NULL;
 }
@@ -195,7 +204,9 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
     if (!r) {
         return NULL;
     }
-    *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts, .any_order = any_order };
+    *r = (struct mc_learner){
+        .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts, .any_order = any_order
+    };
     r->rng = mc_shared_named(net->g, net->rng);
     const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) &&
                       part_function(r, &l) && add_function(r) && step_function(r, &l);

@@ -276,7 +276,9 @@ static mc_node *share_of_chosen(mc_node *n, mc_node *g)
             *one = mc_cast_to(is, g->type.dtype);
     mc_node *share = mc_call_op(graph, "true_div", 2,
                                 (mc_node *[]){ one, reduced(one, "sum", &n->attr[AT_GROUP], &fixed) }, NULL);
-    return mc_call_op(graph, "mul", 2, (mc_node *[]){ reduced(g, "sum", &n->attr[AT_GROUP], &n->attr[REDUCE_ORDER]), share }, NULL);
+    return mc_call_op(graph, "mul", 2,
+                      (mc_node *[]){ reduced(g, "sum", &n->attr[AT_GROUP], &n->attr[REDUCE_ORDER]), share },
+                      NULL);
 }
 
 static mc_node *reduce_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -284,8 +286,9 @@ static mc_node *reduce_grad(mc_node *n, int wrt, mc_node *const *g)
     const int how = way_of(n->attr[AT_WAY].text);
     (void)wrt;
     return !g[0] || !mc_is_float(g[0]->type.dtype) ? g[0]
-           : how == RANKS_SUM || how == RANKS_MEAN ? reduced(g[0], mc_ranks_ops[how], &n->attr[AT_GROUP], &n->attr[REDUCE_ORDER])
-                                                   : share_of_chosen(n, g[0]);
+           : how == RANKS_SUM || how == RANKS_MEAN
+               ? reduced(g[0], mc_ranks_ops[how], &n->attr[AT_GROUP], &n->attr[REDUCE_ORDER])
+               : share_of_chosen(n, g[0]);
 }
 
 static mc_node *broadcast_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -299,7 +302,8 @@ static mc_node *broadcast_grad(mc_node *n, int wrt, mc_node *const *g)
     mc_node *is = mc_call_op(graph, "eq", 2,
                              (mc_node *[]){ rank, mc_node_int(graph, mc_attr_int(&n->attr[0])) }, NULL);
     return mc_call_op(graph, "where", 3,
-                      (mc_node *[]){ is, reduced(g[0], "sum", &n->attr[1], &fixed), mc_node_like(g[0], 0) }, NULL);
+                      (mc_node *[]){ is, reduced(g[0], "sum", &n->attr[1], &fixed), mc_node_like(g[0], 0) },
+                      NULL);
 }
 
 static mc_node *scattered(mc_node *x, const char *how, const struct mc_attr *group,
@@ -318,7 +322,8 @@ static mc_node *gathered(mc_node *x, const struct mc_attr *group, const struct m
 static mc_node *gather_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return g[0] && mc_is_float(g[0]->type.dtype) ? scattered(g[0], "sum", &n->attr[0], &n->attr[1], &fixed) : g[0];
+    return g[0] && mc_is_float(g[0]->type.dtype) ? scattered(g[0], "sum", &n->attr[0], &n->attr[1], &fixed)
+                                                 : g[0];
 }
 
 static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)

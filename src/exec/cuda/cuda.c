@@ -55,9 +55,9 @@ static bool find_grids(struct mc_program *p, const struct mc_cuda *d, struct mc_
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             const bool ranks = mc_cuda_ranks_can(st, d);
-            const bool has_kernel = ranks || mc_copy_step_can(st, &own->checks) || mc_lines_can(st, &own->checks) ||
-                                    mc_cuda_factor_can(st, &own->checks) || mc_cuda_fft_can(st) ||
-                                    mc_cuda_ctc_can(st, &own->checks);
+            const bool has_kernel = ranks || mc_copy_step_can(st, &own->checks) ||
+                                    mc_lines_can(st, &own->checks) || mc_cuda_factor_can(st, &own->checks) ||
+                                    mc_cuda_fft_can(st) || mc_cuda_ctc_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
             own->in_order |= ranks;
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;

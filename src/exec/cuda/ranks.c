@@ -101,9 +101,9 @@ bool mc_cuda_ranks_can(const struct mc_step *st, const struct mc_cuda *d)
 /* Sums of whole numbers may wrap. */
 static const char *added_as(mc_dtype d, enum mc_ranks_op how)
 {
-    return mc_is_float(d)             ? d == MC_FLOAT64 ? "double" : "float"
+    return mc_is_float(d)                                      ? d == MC_FLOAT64 ? "double" : "float"
            : how == RANKS_SUM || mc_dtypes[d].kind != KIND_INT ? "u64"
-                                                   : "i64";
+                                                               : "i64";
 }
 
 static mc_status load(struct ranks_step *x)
@@ -133,8 +133,12 @@ mc_status mc_cuda_ranks_plan(struct mc_function *f, struct mc_shape_plan *p, int
         return MC_EMEMORY;
     }
     const bool reduces = of.kind == RANKS_REDUCE || of.kind == RANKS_SCATTER;
-    *x = (struct ranks_step){ .exec.ops = &ops, .of = of, .name = n->op->name, .dtype = in->type.dtype,
-                              .in = value_of[n->in[0]->id], .out = value_of[n->id],
+    *x = (struct ranks_step){ .exec.ops = &ops,
+                              .of = of,
+                              .name = n->op->name,
+                              .dtype = in->type.dtype,
+                              .in = value_of[n->in[0]->id],
+                              .out = value_of[n->id],
                               .dense = mc_slot_contiguous(in),
                               .n = mc_dims_count(in->type.rank, in->type.dims),
                               .each = mc_dims_count(out->type.rank, out->type.dims) };

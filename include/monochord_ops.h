@@ -1075,15 +1075,16 @@ MC_API mc_node *mc_clone(mc_node *y, int n, mc_node *const *pairs);
 
 /* ------------------------------------------------------------------------------- Ranks ---- */
 
-/* all_reduce(x, op=sum:text, group=None:text): x of all ranks, reduced by sum, mean, max or min; every
- * rank has the result. Without a group x is alone */
+/* all_reduce(x, op=sum:text, group=None:text, order=fixed:text): x of all ranks, reduced by sum, mean, max
+ * or min; every rank has the result. Without a group x is alone. order=any: in whatever order is fastest,
+ * not in the fixed tree */
 MC_API mc_node *mc_all_reduce(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* broadcast(x, root=0:int, group=None:text): x of rank root, in every rank */
 MC_API mc_node *mc_broadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* all_gather(x, group=None:text): x of all ranks, one after another along the first axis */
 MC_API mc_node *mc_all_gather(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* reduce_scatter(x, op=sum:text, group=None:text): the rank's own part, along the first axis, of what
- * all_reduce gives */
+/* reduce_scatter(x, op=sum:text, group=None:text, order=fixed:text): the rank's own part, along the first
+ * axis, of what all_reduce gives */
 MC_API mc_node *mc_reduce_scatter(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* rank_of(group=None:text): the number of this rank in its group, from 0; an int64 */
 MC_API mc_node *mc_rank_of(mc_graph *g, const char *how, ...) MC_FORMAT(2, 3);

@@ -182,6 +182,10 @@ typedef struct mc_learner mc_learner; /* a net that learns from parts of batches
  * number of parts does. The gradients of the parts are averaged; normalisation has the means of its part.
  * The caller's, to be freed by mc_learner_free before net and comm. NULL: mc_last_error. docs/ranks.md */
 MC_API mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts);
+/* Are the version, the flags that change results, the net, the parts, and `more`, lines of the program's own
+ * (NULL: none), the same in all ranks?  MC_ECHECK in all of them, with what differs. The first step asks if the
+ * program has not. */
+MC_API mc_status mc_learner_agree(mc_learner *l, const char *more);
 /* for nets of one input */
 MC_API mc_status mc_learner_step(mc_learner *l, const mc_array *x, const mc_array *t);
 MC_API void mc_learner_free(mc_learner *l); /* NULL is fine */

@@ -15,7 +15,7 @@ def command(args, ranks, *more):
 
 
 def environment():
-    return dict(os.environ, MONOCHORD_FLAGS="deterministic=True,threads=1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+    return dict(os.environ, MONOCHORD_FLAGS="deterministic=strict,threads=1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
 
 
 def run(args, ranks, *more):

@@ -97,7 +97,7 @@ static bool open_data(struct run *r)
 static bool compile(struct run *r)
 {
     double start = seconds_now();
-    if (r->comm || r->o.parts) {
+    if (r->comm || r->o.parts || ranks_strict()) {
         if (!ranks_compile(r)) {
             return false;
         }
@@ -451,7 +451,7 @@ int train_and_report(const struct options *o, const char *extra_html)
     bool good = ranks_open(&r);
     if (good) {
         ranks_hush(&r);
-        good = ranks_all(&r, train_floats() && set_up(&r));
+        good = ranks_all(&r, train_floats() && set_up(&r)) && ranks_agree(&r);
         ranks_speak(&r, !good);
     }
     enum outcome end = FAILED;

@@ -25,7 +25,7 @@ const char train_options[] =
     "  --curve FILE     the learning curve alone, as SVG\n"
     "  --ranks mpi      train on the ranks that mpirun starts: docs/ranks.md\n"
     "  --parts N        divide each batch into N parts, the same for any number of ranks (one a rank; 8 with "
-    "deterministic=True)\n"
+    "deterministic=strict)\n"
     "  --quiet          print only errors\n";
 
 static bool whole(const char *option, const char *word, long least, long *out)

@@ -145,7 +145,9 @@ bool ranks_other(void);
 bool ranks_first(const struct run *r);              /* the rank that speaks and writes */
 bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
 bool ranks_any(const struct run *r, bool yes);
+bool ranks_strict(void);                            /* is the number of parts fixed by deterministic=strict? */
 bool ranks_compile(struct run *r);                  /* sets r->learner */
+bool ranks_agree(struct run *r);                    /* are all about to make the same steps? */
 bool ranks_test(struct run *r, struct findings *f); /* the first rank tests; all have loss and error */
 void ranks_saved(const struct run *r);              /* a checkpoint was written, or none yet */
 void ranks_signal(const struct run *r);             /* a signal came: ends by force soon */

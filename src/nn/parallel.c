@@ -17,6 +17,8 @@ struct mc_learner {
     mc_function *part, *add, *step;
     mc_array *nothing[2];       /* the results of a part without examples */
     mc_shared *rng;             /* NULL: the net draws nothing */
+    int64_t batch;              /* the most examples of a batch */
+    bool agreed;                /* all ranks are to make the same steps */
 };
 
 enum { FLAT, SUMS };            /* results of a part: gradients and changes; cost, wrong, examples */
@@ -191,7 +193,7 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
     if (!r) {
         return NULL;
     }
-    *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts };
+    *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts, .batch = batch };
     r->rng = mc_shared_named(net->g, net->rng);
     const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) &&
                       part_function(r, &l) && add_function(r) && step_function(r, &l);
@@ -215,6 +217,46 @@ void mc_learner_free(mc_learner *r)
         mc_array_unref(&r->nothing[SUMS]);
         mc_free(r);
     }
+}
+
+/* ---- do all ranks make the same steps? ---- */
+
+/* What a net is made from, a line a thing: the program's own lines come first, as they say it best. */
+static void describe(const struct mc_learner *r, const char *more, struct mc_nn_text *t)
+{
+    mc_net *net = r->net;
+    mc_node *cost = mc_net_cost(net, MC_TRAINING);
+    mc_nn_addf(t, "%s%sparts %lld of a batch of %lld\nrule %s\nloss %s\n", more ? more : "",
+               more && *more && more[strlen(more) - 1] != '\n' ? "\n" : "", (long long)r->parts,
+               (long long)r->batch, net->train.rule, net->train.loss);
+    for (int i = 0; mc_net_param(net, NULL, i).name; i++) {
+        const mc_param p = mc_net_param(net, NULL, i);
+        const mc_node *v = mc_shared_node(net->g, p.shared);
+        mc_nn_addf(t, "parameter %s %s", p.name, mc_dtype_name(mc_node_dtype(v)));
+        for (int k = 0; k < mc_node_rank(v); k++) {
+            mc_nn_addf(t, "%c%lld", k ? 'x' : ' ', (long long)mc_node_dims(v)[k]);
+        }
+        mc_nn_addf(t, "\n");
+    }
+    char *formulas = mc_graph_text(net->g, 1, &cost);
+    mc_nn_addf(t, "%s", formulas ? formulas : "");
+    t->bad |= !formulas;
+    mc_text_free(formulas);
+}
+
+mc_status mc_learner_agree(mc_learner *r, const char *more)
+{
+    if (!r) {
+        return mc_fail(MC_EARG, "learner_agree: the learner is missing");
+    }
+    struct mc_nn_text t = { 0 };
+    describe(r, more, &t);
+    const mc_status s = t.bad     ? mc_fail(MC_EMEMORY, "out of memory")
+                        : r->comm ? mc_comm_agree(r->comm, t.s)
+                                  : MC_OK;
+    r->agreed |= s == MC_OK;
+    mc_nn_free(&t);
+    return s;
 }
 
 /* ---- a step ---- */
@@ -293,7 +335,8 @@ mc_status mc_learner_step(mc_learner *r, const mc_array *x, const mc_array *t)
     }
     mc_array *sum[2] = { NULL, NULL };
     uint64_t drawn = 0, after;
-    mc_status s = draw(r, &drawn, NULL);
+    mc_status s = r->agreed ? MC_OK : mc_learner_agree(r, NULL);
+    s = s == MC_OK ? draw(r, &drawn, NULL) : s;
     s = s == MC_OK ? tree(r, x, t, rank * per, per, drawn, sum) : s;
     s = s == MC_OK ? mc_call(r->step, MC_IN(sum[FLAT], sum[SUMS]), MC_NONE) : s;
     after = drawn + (uint64_t)r->parts;

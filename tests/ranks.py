@@ -3,7 +3,7 @@
     ranks.py build/monochord [--kill N]     N times a random rank is killed at a random moment (3)
 
 Invariant: a run that was killed leaves a checkpoint that --resume continues, and ends within a time limit."""
-import argparse, os, random, shutil, signal, subprocess, sys, tempfile, time
+import argparse, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 import numpy as np
 
 LIMIT = 100     # seconds for one run
@@ -18,8 +18,13 @@ def environment():
     return dict(os.environ, MONOCHORD_FLAGS="deterministic=strict,threads=1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
 
 
-def run(args, ranks, *more):
-    return subprocess.run(command(args, ranks, *more), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
+def run(args, ranks, *more, other=None, flags=None):
+    """other: what one rank more has on its command line, or in its flags"""
+    words = command(args, ranks, *more)
+    if other:
+        one = words[words.index("-n") + 2:]
+        words += [":", "-n", "1", *(["env", f"MONOCHORD_FLAGS={environment()['MONOCHORD_FLAGS']},{flags}"] if flags else []), *one, *other]
+    return subprocess.run(words, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
 
 
 def arrays(path):
@@ -33,38 +38,62 @@ def differ(a, b):
     return sorted(k for k in a.keys() | b.keys() if k not in a or k not in b or a[k].tobytes() != b[k].tobytes())
 
 
+def results(said):
+    """What was printed of the tests: not the times, the ranks, the file."""
+    after = said[said.find("\n\n"):]
+    epochs = [" ".join(line.split()[:6]) for line in after.splitlines() if re.match(r"\x1b?(\[K)? +[0-9]+ +[0-9.]+ +[0-9.]+% ", line)]
+    return epochs + re.sub("saved as .*", "", after[after.find("answers (across)"):]).splitlines()
+
+
 def ranks_of(mpirun):
     """The processes that mpirun started."""
     return [int(p) for p in open(f"/proc/{mpirun}/task/{mpirun}/children").read().split()]
 
 
+def step_of(path):
+    """How far the checkpoint is: FILE, or FILE.old in the moment in which FILE has no name; -1: there is none."""
+    for f in (path, path + ".old"):
+        try:
+            with np.load(f, allow_pickle=False) as z:
+                return int(z["train/progress"][2])
+        except FileNotFoundError:
+            pass
+    return -1
+
+
 def kill_one(args, dice, i, found):
-    """One rank of two is killed; then one rank goes on from the checkpoint."""
+    """One rank of two is killed, at a moment of the start or of the training; then one rank goes on from the checkpoint."""
     for f in ("k.npz", "k.npz.old"):
         if os.path.exists(f):
             os.remove(f)
-    p = subprocess.Popen(command(args, 2, "--parts", "4", "--save", "k.npz", "--every", "0", "--epochs", "50"), env=environment(), text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    shard = ["--shard", "optimizer"] if i % 2 else []
+    p = subprocess.Popen(command(args, 2, "--parts", "4", "--save", "k.npz", "--every", "0", "--epochs", "200", *shard), env=environment(), text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     start = time.time()
-    while not os.path.exists("k.npz") and p.poll() is None and time.time() - start < LIMIT:
+    while not (ranks_of(p.pid) if i % 4 == 3 else os.path.exists("k.npz")) and p.poll() is None and time.time() - start < LIMIT:
         time.sleep(0.01)
     time.sleep(dice.uniform(0, 0.5))
-    victims = ranks_of(p.pid)
+    victims, before = ranks_of(p.pid), step_of("k.npz")
     if not victims:
         found.append(f"kill {i}: no rank to kill: {p.communicate()[0][-500:]}")
         return
-    os.kill(dice.choice(victims), signal.SIGKILL)
+    victim = dice.choice(victims)
+    os.kill(victim, signal.SIGKILL)
     try:
         said = p.communicate(timeout=30)[0]
     except subprocess.TimeoutExpired:
-        p.kill()
+        os.killpg(p.pid, signal.SIGKILL)
         found.append(f"kill {i}: the others hang")
         return
     if p.returncode == 0:
         found.append(f"kill {i}: mpirun says that all is well: {said[-500:]}")
-    again = run(args, 1, "--parts", "4", "--save", "k.npz", "--resume", "--epochs", "1")
-    if again.returncode != 0 and "epochs" not in again.stdout:
-        found.append(f"kill {i}: cannot continue: {again.stdout[-800:]}")
+    after = step_of("k.npz")
+    if after < before:
+        found.append(f"kill {i}: step {before} was saved, and the checkpoint is of step {after}")
+    if after >= 0:
+        again = run(args, 1, "--parts", "4", "--save", "k.npz", "--resume", "--epochs", str(after * 40 // 600 + 2), *shard)
+        if again.returncode != 0 or step_of("k.npz") <= after:
+            found.append(f"kill {i}: cannot continue from step {after}: {again.stdout[-800:]}")
 
 
 def main():
@@ -81,10 +110,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         open("net.txt", "w").write("input 1x28x28\nconv 4 5x5 rectify\npool 2x2\nbatch_norm\ndropout 0.2\ndense 10 softmax\nbatch 40\nepochs 2\nrule adam rate=0.01\n")
+        printed = {}
         for n in (1, 2, 4):
             r = run(args, n, "--save", f"l{n}.npz")
             if r.returncode:
                 found.append(f"{n} ranks: {r.stdout[-1500:]}")
+            printed[n] = results(r.stdout)
+        if not found and (len(printed[1]) < 10 or printed[2] != printed[1] or printed[4] != printed[1]):
+            found.append(f"other results of the test: {printed}")
         # five steps by two ranks, then the rest by four
         if not found:
             found += [f"{n} ranks learn other bits: {d}" for n in (2, 4) if (d := differ("l1.npz", f"l{n}.npz"))]

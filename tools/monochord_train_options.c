@@ -26,6 +26,7 @@ const char train_options[] =
     "  --ranks mpi      train on the ranks that mpirun starts: docs/ranks.md\n"
     "  --parts N        divide each batch into N parts, the same for any number of ranks (one a rank; 8 with "
     "deterministic=strict)\n"
+    "  --shard optimizer  divide the states of the update rule among the ranks: less memory, the same results\n"
     "  --quiet          print only errors\n";
 
 static bool whole(const char *option, const char *word, long least, long *out)
@@ -89,7 +90,7 @@ bool options_read(struct options *o, int argc, char **argv)
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         static const char *const take[] = { "--data", "--epochs", "--batch",  "--line", "--seed",
                                             "--save", "--every",  "--report", "--curve", "--temperature",
-                                            "--ranks", "--parts" };
+                                            "--ranks", "--parts", "--shard" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;
@@ -121,6 +122,9 @@ bool options_read(struct options *o, int argc, char **argv)
             o->ranks = value;
         } else if (strcmp(a, "--parts") == 0) {
             ok = whole(a, value, 1, &o->parts);
+        } else if (strcmp(a, "--shard") == 0) {
+            ok = o->shard = strcmp(value, "optimizer") == 0 ||
+                            !complain("--shard '%s': only 'optimizer' can be divided among ranks", value);
         } else if (strcmp(a, "--new") == 0) {
             o->anew = true;
         } else if (strcmp(a, "--resume") == 0) {

@@ -97,6 +97,12 @@ bool ranks_any(const struct run *r, bool yes)
     return r->comm ? mc_comm_reduce(r->comm, "max", MC_FLOAT64, &any, 1) == MC_OK && any > 0 : yes;
 }
 
+int ranks_most(const struct run *r, int n)
+{
+    double most = n;
+    return r->comm && mc_comm_reduce(r->comm, "max", MC_FLOAT64, &most, 1) < 0 ? n : (int)most;
+}
+
 bool ranks_strict(void)
 {
     return strcmp(mc_flag_get("deterministic"), "strict") == 0;
@@ -134,24 +140,8 @@ bool ranks_compile(struct run *r)
 {
     const int64_t batch = mc_net_training(r->m.net)->batch;
     r->o.parts = r->o.parts || !ranks_strict() ? r->o.parts : batch < STRICT_PARTS ? batch : STRICT_PARTS;
-    r->learner = mc_learner_new(r->m.net, r->comm, batch, r->o.parts);
+    r->learner = (r->o.shard ? mc_learner_sharded : mc_learner_new)(r->m.net, r->comm, batch, r->o.parts);
     return r->learner || !complain("cannot compile the training: %s", mc_last_error());
-}
-
-bool ranks_test(struct run *r, struct findings *f)
-{
-    double found[3] = { 1, 0, 0 };
-    if (ranks_first(r)) {
-        found[0] = test_run(&r->m, r->test_batches, f);
-        found[1] = f->loss;
-        found[2] = f->error;
-    }
-    if (r->comm && mc_comm_broadcast(r->comm, 0, MC_FLOAT64, found, 3) < 0) {
-        return complain_library("test"), false;
-    }
-    f->loss = found[1];
-    f->error = found[2];
-    return found[0] > 0;
 }
 
 /* One mistake in the words of the command line would be told by each rank. */

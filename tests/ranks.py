@@ -96,6 +96,44 @@ def kill_one(args, dice, i, found):
             found.append(f"kill {i}: cannot continue from step {after}: {again.stdout[-800:]}")
 
 
+def elastic(args, found):
+    """--ranks mpi:4 goes on after a rank was killed, with two, and learns the bits of one rank that nobody killed."""
+    words = [args.program, "train", "net.txt", "--data", "digits:600", "--report", "none", "--every", "0", "--epochs", "12"]
+    allow = dict(environment(), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none")
+    start = lambda *more: subprocess.Popen([*words, *more], env=allow, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    p, since = start("--ranks", "mpi:4", "--save", "e.npz", "--new"), time.time()
+    while not os.path.exists("e.npz") and p.poll() is None and time.time() - since < LIMIT:
+        time.sleep(0.01)
+    victims = [v for m in ranks_of(p.pid) for v in ranks_of(m)] if p.poll() is None else []
+    if len(victims) < 4:
+        found.append(f"elastic: {len(victims)} ranks to kill: {p.communicate()[0][-800:]}")
+        return
+    os.kill(victims[2], signal.SIGKILL)
+    try:
+        said = p.communicate(timeout=LIMIT)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, signal.SIGKILL)
+        found.append("elastic: hangs")
+        return
+    if p.returncode or "a rank was ended by signal 9; going on with 2 of 4 ranks" not in said:
+        found.append(f"elastic: {p.returncode}, {said[-1200:]}")
+    alone = start("--save", "a.npz")
+    alone.communicate(timeout=LIMIT)
+    if not found and (d := differ("e.npz", "a.npz")):
+        found.append(f"elastic: other bits: {d}")
+    # an error of the ranks' own is not tried again, and what cannot be started is said
+    for more, says in ((["--parts", "3", "--ranks", "mpi:2"], "3 parts of a batch do not divide among 2 ranks"), (["--ranks", "mpi:0"], "a whole number from 1"), (["--ranks", "mpi:2x"], "a whole number from 1")):
+        p = start(*more, "--save", "n.npz")
+        said = p.communicate(timeout=LIMIT)[0]
+        if p.returncode != 1 or says not in said or said.count("monochord:") != 1:
+            found.append(f"elastic, {more}: {p.returncode}, {said[-800:]}")
+    # nothing there: auto starts; the second time it goes on
+    for epochs in ("1", "2"):
+        r = run(args, 1, "--save", "auto.npz", "--resume", "auto", "--epochs", epochs)
+        if r.returncode or step_of("auto.npz") != 15 * int(epochs):
+            found.append(f"--resume auto: {r.returncode}, step {step_of('auto.npz')}, {r.stdout[-800:]}")
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("program")
@@ -129,6 +167,7 @@ def main():
             r = run(args, 2, "--save", "w.npz", *words)
             if r.returncode == 0 or r.stdout.count(says) < 1 or r.stdout.count("monochord:") != 1:
                 found.append(f"{words}: {r.returncode}, {r.stdout[-800:]}")
+        elastic(args, found)
         dice = random.Random(int(time.time()))
         for i in range(args.kill):
             kill_one(args, dice, i, found)

@@ -176,8 +176,19 @@ static bool keeps_apart(const struct options *o)
     return good;
 }
 
+/* --resume auto */
+static bool is_there(const char *path)
+{
+    struct text old = { 0 };
+    text_addf(&old, "%s.old", path);
+    const bool there = access(path, F_OK) == 0 || access(old.s, F_OK) == 0;
+    text_free(&old);
+    return there;
+}
+
 static bool set_up(struct run *r)
 {
+    r->o.resume = r->o.resume && (!r->o.maybe || is_there(r->o.save));
     if (!ranks_first(r)) {
         r->o.anew |= !r->o.resume; /* what may be written is asked by the rank that writes */
     } else if (!has_room(r->o.save) || !has_room(r->o.report) || !has_room(r->o.curve)) {
@@ -507,7 +518,9 @@ int command_train(int argc, char **argv)
         dup2(errors, STDERR_FILENO);
         close(errors);
     }
-    int status = read ? train_and_report(&o, NULL) : 1;
+    int status = !read                    ? 1
+                 : elastic_ranks(o.ranks) ? elastic_train(&o, argc, argv)
+                                          : train_and_report(&o, NULL);
     options_free(&o);
     return status;
 }

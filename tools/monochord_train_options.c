@@ -21,9 +21,11 @@ const char train_options[] =
     "  --every SECONDS  also save a checkpoint that often; 0: after each batch (60)\n"
     "  --new            start over although there is a checkpoint\n"
     "  --resume         continue from the checkpoint, with the same results as without an interruption\n"
+    "  --resume auto    the same if there is a checkpoint, else start\n"
     "  --report FILE    the report; none: no report (report.html)\n"
     "  --curve FILE     the learning curve alone, as SVG\n"
     "  --ranks mpi      train on the ranks that mpirun starts: docs/ranks.md\n"
+    "  --ranks mpi:N    start mpirun with N ranks; if one dies, go on from the checkpoint with those that are left\n"
     "  --parts N        divide each batch into N parts, the same for any number of ranks (one a rank; 8 with "
     "deterministic=strict)\n"
     "  --shard optimizer  divide the states of the update rule among the ranks: less memory, the same results\n"
@@ -129,6 +131,8 @@ bool options_read(struct options *o, int argc, char **argv)
             o->anew = true;
         } else if (strcmp(a, "--resume") == 0) {
             o->resume = true;
+            o->maybe = value && strcmp(value, "auto") == 0;
+            i += o->maybe;
         } else if (strcmp(a, "--quiet") == 0) {
             o->quiet = true;
         } else if (*a == '-' || o->model) {
@@ -145,6 +149,9 @@ bool options_read(struct options *o, int argc, char **argv)
     }
     if (o->resume && o->anew) {
         return complain("--resume and --new are both given; give only one of them"), false;
+    }
+    if (o->ranks && strncmp(o->ranks, "mpi:", strlen("mpi:")) == 0 && !elastic_ranks(o->ranks)) {
+        return complain("--ranks %s: the number of ranks is a whole number from 1 to %d", o->ranks, MOST_RANKS), false;
     }
     if (!o->save) {
         o->save = o->preset = preset_save(o->model);

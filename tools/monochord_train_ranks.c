@@ -14,7 +14,6 @@
 
 /* seconds for an orderly end after a signal: mpirun kills soon after it */
 static const double patience = 0.4;
-enum { STRICT_PARTS = 8 };      /* of a batch with deterministic=strict, unless the user says otherwise */
 static char last_words[512];
 
 /* In a signal's handler: the others do not answer any more. */

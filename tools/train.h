@@ -21,6 +21,7 @@ struct options {
     long parts;                               /* of a batch; 0: one a rank */
     bool shard;                               /* the rule's states are divided among the ranks */
     bool resume, anew, quiet;
+    bool maybe;                               /* --resume auto: as --resume if there is a checkpoint */
 };
 
 /* One epoch, as it ended. */
@@ -150,6 +151,7 @@ bool ranks_first(const struct run *r);              /* the rank that speaks and 
 bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
 bool ranks_any(const struct run *r, bool yes);
 int ranks_most(const struct run *r, int n);         /* the largest of all ranks' */
+enum { STRICT_PARTS = 8 };      /* of a batch with deterministic=strict, unless the user says otherwise */
 bool ranks_strict(void);                            /* is the number of parts fixed by deterministic=strict? */
 bool ranks_compile(struct run *r);                  /* sets r->learner */
 bool ranks_agree(struct run *r);                    /* are all about to make the same steps? */
@@ -159,6 +161,11 @@ void ranks_calm(void);                              /* all have seen it: no forc
 void ranks_hush(struct run *r);                     /* what ranks complain of from here on is kept, */
 void ranks_speak(struct run *r, bool tell);         /* until here: the first rank with a complaint tells it */
 void ranks_close(struct run *r, bool alone);        /* alone: the others still go on, and are ended */
+
+/* ---- monochord_train_elastic.c ---- */
+enum { MOST_RANKS = 65536 };
+int elastic_ranks(const char *ranks);               /* N of mpi:N; else 0 */
+int elastic_train(const struct options *o, int argc, char **argv); /* the exit status */
 
 /* ---- monochord_train_test.c ---- */
 struct mistake {

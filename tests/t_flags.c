@@ -82,7 +82,8 @@ TEST(deterministic_has_three_words)
                   strcmp(mc_flag_get("deterministic"), rows[i].is) == 0,
               "deterministic=%s is %s: %s", rows[i].set, mc_flag_get("deterministic"), mc_last_error());
     }
-    CHECK(mc_flag_set("deterministic", "strickt") == MC_EARG && strstr(mc_last_error(), "did you mean 'strict'?"),
+    CHECK(mc_flag_set("deterministic", "strickt") == MC_EARG &&
+              strstr(mc_last_error(), "did you mean 'strict'?"),
           "%s", mc_last_error());
     CHECK(mc_flag_set("deterministic", "True") == MC_OK, "%s", mc_last_error());
 }

@@ -372,7 +372,8 @@ struct learning { int64_t parts, examples[3]; const char *rule; bool shard; };
 
 static uint32_t bits_of(uint32_t bits, mc_array *w)
 {
-    bits = w ? mc_crc32(bits, mc_array_data(w), (size_t)mc_array_size(w) * mc_dtype_size(mc_array_dtype(w))) : 0;
+    bits = w ? mc_crc32(bits, mc_array_data(w), (size_t)mc_array_size(w) * mc_dtype_size(mc_array_dtype(w)))
+             : 0;
     mc_array_unref(&w);
     return bits;
 }
@@ -559,8 +560,8 @@ TEST(states_go_on_with_another_number_of_ranks)
         by_ranks(ranks[k], move, m, job);
         first = k ? first : job[0].number[0];
         for (int r = 0; r < ranks[k]; r++) {
-            CHECK(job[r].status == MC_OK && job[r].number[0] == first, "rank %d of %d: %.0f, and not %.0f: %s", r,
-                  ranks[k], job[r].number[0], first, job[r].says);
+            CHECK(job[r].status == MC_OK && job[r].number[0] == first,
+                  "rank %d of %d: %.0f, and not %.0f: %s", r, ranks[k], job[r].number[0], first, job[r].says);
         }
     }
     CHECK(m->n == 4 + 8 + 3, "%d parameters and states", m->n);
@@ -581,7 +582,8 @@ static void odd_one(struct job *j)
     mc_graph *g = mc_graph_new();
     mc_net *net = mc_net_new(g, NULL, 1);
     j->status = mc_net_read(net, "odd", o->text[odd]);
-    mc_learner *r = j->status == MC_OK ? (odd && o->shard ? mc_learner_sharded : mc_learner_new)(net, j->comm, o->batch[odd], 4)
+    mc_learner *r = j->status == MC_OK ? (odd && o->shard ? mc_learner_sharded
+                                                          : mc_learner_new)(net, j->comm, o->batch[odd], 4)
                                        : NULL;
     REQUIRE(r, "%s", mc_last_error());
     step_once(j, r);

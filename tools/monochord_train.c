@@ -122,7 +122,8 @@ static bool compile(struct run *r)
         if (r->o.shard) {
             int64_t whole;
             const int64_t own = mc_learner_bytes(r->learner, &whole);
-            printf("states of the rule: %.1f kB on each rank, of %.1f kB\n", (double)own / 1e3, (double)whole / 1e3);
+            printf("states of the rule: %.1f kB on each rank, of %.1f kB\n", (double)own / 1e3,
+                   (double)whole / 1e3);
         }
         printf("\n");
         fflush(stdout);

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { KILLED = 128 };          /* and the signal: how mpirun says that a rank was ended by one */
 
+static const double look_again = 0.05, patience = 5;    /* seconds */
 static volatile sig_atomic_t child, told;
 
 static void pass_on(int sig)
@@ -57,6 +59,56 @@ static char **words_of(int argc, char **argv, const char *self, int n, bool agai
     return w;
 }
 
+/* Is there a process that `parent` started and that has not ended?  True where the system does not tell. */
+static bool has_children(pid_t parent)
+{
+    char path[64], list[4096], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *f = fopen(path, "r");
+    const size_t n = f ? fread(list, 1, sizeof list - 1, f) : 0;
+    if (!f) {
+        return true;
+    }
+    fclose(f);
+    list[n] = '\0';
+    char *at = list;
+    for (long pid; (pid = strtol(at, &at, 10)) > 0;) {
+        snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+        f = fopen(path, "r");
+        const bool told_state = f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1;
+        if (f) {
+            fclose(f);
+        }
+        if (told_state && state != 'Z') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Waits for mpirun.  Open MPI's may lock itself up while it ends, after a rank was killed that had not yet
+ * begun: once it has had ranks, and has none any more for `patience`, it is ended. */
+static int await(pid_t pid)
+{
+    const struct timespec nap = { 0, (long)(look_again * 1e9) };
+    int status = 0;
+    bool began = false;
+    double last = seconds_now();
+    for (pid_t got; (got = waitpid(pid, &status, WNOHANG)) != pid;) {
+        if (got < 0 && errno != EINTR) {
+            break;
+        }
+        const bool runs = has_children(pid);
+        began |= runs;
+        last = runs || !began ? seconds_now() : last;
+        if (seconds_now() - last > patience) {
+            kill(pid, SIGKILL);
+        }
+        nanosleep(&nap, NULL);
+    }
+    return status;
+}
+
 /* The exit status of mpirun, as a shell has it; -1: complained. */
 static int start(char **words)
 {
@@ -74,11 +126,11 @@ static int start(char **words)
     close(ends[1]);
     const bool failed = pid < 0 || read(ends[0], &error, sizeof error) == sizeof error;
     close(ends[0]);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    status = pid > 0 ? await(pid) : 0;
     child = 0;
     if (failed) {
-        return complain("cannot start mpirun: %s; Debian: openmpi-bin", strerror(pid < 0 ? errno : error)), -1;
+        return complain("cannot start mpirun: %s; Debian: openmpi-bin", strerror(pid < 0 ? errno : error)),
+               -1;
     }
     return WIFSIGNALED(status) ? KILLED + WTERMSIG(status) : WEXITSTATUS(status);
 }

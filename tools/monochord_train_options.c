@@ -151,7 +151,9 @@ bool options_read(struct options *o, int argc, char **argv)
         return complain("--resume and --new are both given; give only one of them"), false;
     }
     if (o->ranks && strncmp(o->ranks, "mpi:", strlen("mpi:")) == 0 && !elastic_ranks(o->ranks)) {
-        return complain("--ranks %s: the number of ranks is a whole number from 1 to %d", o->ranks, MOST_RANKS), false;
+        return complain("--ranks %s: the number of ranks is a whole number from 1 to %d", o->ranks,
+                        MOST_RANKS),
+               false;
     }
     if (!o->save) {
         o->save = o->preset = preset_save(o->model);

@@ -92,7 +92,9 @@ struct snapshot *snapshot_like(const struct run *r)
     struct snapshot *s = must(calloc(1, sizeof *s));
     mc_param p;
     add_params(s, r);
-    for (int i = 0; (p = r->learner ? mc_learner_state_like(r->learner, i) : mc_net_param(r->m.net, "state", i)).name; i++) {
+    for (int i = 0;
+         (p = r->learner ? mc_learner_state_like(r->learner, i) : mc_net_param(r->m.net, "state", i)).name;
+         i++) {
         snapshot_add(s, p.name, mc_shared_get(p.shared));
     }
     s->nparam = s->n;

@@ -38,7 +38,8 @@ static void describe(struct mc_str *out, const char *text)
     for (int f = 0; f < MC_NFLAG; f++) {
         const char *value = mc_flag_text((enum mc_flag)f);
         if (!is_free(mc_flag_rows[f].name)) {
-            mc_str_addf(out, "flag %s=%.*s\n", mc_flag_rows[f].name, kind_length((enum mc_flag)f, value), value);
+            mc_str_addf(out, "flag %s=%.*s\n", mc_flag_rows[f].name, kind_length((enum mc_flag)f, value),
+                        value);
         }
     }
     mc_str_addf(out, "%s", text);
@@ -85,7 +86,8 @@ static mc_status tell(int rank, const char *first, const char *other)
 static mc_status compare(mc_comm *c, const char *text, size_t most)
 {
     const size_t each = most + 1;
-    char *all = mc_calloc((size_t)c->size + 1, each, "comm"), *mine = all ? all + each * (size_t)c->size : NULL;
+    char *all = mc_calloc((size_t)c->size + 1, each, "comm"),
+         *mine = all ? all + each * (size_t)c->size : NULL;
     mc_status s = all ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
         memcpy(mine, text, strlen(text));

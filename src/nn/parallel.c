@@ -99,7 +99,8 @@ static mc_node *taken(mc_net *net, mc_shared *s, const char *all, const char *su
     struct mc_nn_text t = { 0 };
     const int64_t size = mc_nn_elements(net, s);
     mc_nn_addf(&t, "reshape(%s[%lld:%lld], shape(%s)) / cast(%s[2], %s)", all, (long long)*at,
-               (long long)(*at + size), mc_shared_name(s), sums, mc_dtype_name(mc_node_dtype(mc_shared_node(net->g, s))));
+               (long long)(*at + size), mc_shared_name(s), sums,
+               mc_dtype_name(mc_node_dtype(mc_shared_node(net->g, s))));
     *at += size;
     mc_node *y = t.bad ? NULL : mc_formula(net->g, t.s);
     mc_nn_free(&t);
@@ -214,7 +215,12 @@ static mc_learner *make(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts
     if (!r) {
         return NULL;
     }
-    *r = (struct mc_learner){ .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts, .batch = batch, .shard = { .on = shard, .at = -1 } };
+    *r = (struct mc_learner){ .net = net,
+                              .comm = comm,
+                              .parts = parts,
+                              .each = (batch + parts - 1) / parts,
+                              .batch = batch,
+                              .shard = { .on = shard, .at = -1 } };
     r->rng = mc_shared_named(net->g, net->rng);
     const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) &&
                       part_function(r, &l) && add_function(r) && step_function(r, &l);
@@ -265,8 +271,8 @@ static void describe(const struct mc_learner *r, const char *more, struct mc_nn_
     mc_node *cost = mc_net_cost(net, MC_TRAINING);
     mc_nn_addf(t, "%s%sparts %lld of a batch of %lld\nstates %s\nrule %s\nloss %s\n", more ? more : "",
                more && *more && more[strlen(more) - 1] != '\n' ? "\n" : "", (long long)r->parts,
-               (long long)r->batch, r->shard.on ? "divided among ranks" : "whole on each rank", net->train.rule,
-               net->train.loss);
+               (long long)r->batch, r->shard.on ? "divided among ranks" : "whole on each rank",
+               net->train.rule, net->train.loss);
     for (int i = 0; mc_net_param(net, NULL, i).name; i++) {
         const mc_param p = mc_net_param(net, NULL, i);
         const mc_node *v = mc_shared_node(net->g, p.shared);

@@ -398,8 +398,7 @@ static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *para
     mc_node **grad = mc_nn_keep(net, (size_t)n * sizeof *grad + 1);
     mc_updates none = { NULL, NULL, 0 };
     if (!use || !grad || mc_graph_status(net->g) < 0 || !begin(&m, use, rule) ||
-        !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) ||
-        !counted(&m, use)) {
+        !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) || !counted(&m, use)) {
         mc_nn_check_error(net, false);
         return none;
     }

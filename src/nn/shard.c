@@ -128,7 +128,8 @@ bool mc_shard_gathers(struct mc_learner *r)
     for (int k = 0; k < s->nslot; k++) {
         mc_node *all = mc_formulaf(r->net->g, "all_gather(%s%s)", mc_shared_name(s->slot[k]),
                                    mc_learner_group(r));
-        s->gather[k] = all ? mc_compile(r->net->g, &(mc_spec){ .name = "gather states", .output = &all, .noutput = 1 })
+        s->gather[k] = all ? mc_compile(r->net->g,
+                                        &(mc_spec){ .name = "gather states", .output = &all, .noutput = 1 })
                            : NULL;
         if (!s->gather[k]) {
             return mc_nn_check_error(r->net, false);
@@ -320,7 +321,8 @@ int64_t mc_learner_bytes(const mc_learner *r, int64_t *whole)
     }
     for (int i = 0; r && state_at(r, i, &k); i++) {
         mc_shared *s = k.slot < 0 ? k.shared : r->shard.param[k.param];
-        all += mc_nn_elements(r->net, s) * (int64_t)mc_dtype_size(mc_node_dtype(mc_shared_node(r->net->g, k.shared)));
+        all += mc_nn_elements(r->net, s) *
+               (int64_t)mc_dtype_size(mc_node_dtype(mc_shared_node(r->net->g, k.shared)));
     }
     if (whole) {
         *whole = all;

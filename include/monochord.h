@@ -804,6 +804,9 @@ MC_API mc_status mc_graph_ranks(mc_graph *g, const char *name, mc_comm *c);
 MC_API mc_status mc_comm_reduce(mc_comm *c, const char *op, mc_dtype d, void *x, int64_t n);
 /* n elements become those of rank root; every rank calls it. */
 MC_API mc_status mc_comm_broadcast(mc_comm *c, int root, mc_dtype d, void *x, int64_t n);
+/* Have all ranks the same version of the library, the same flags that change results, and the same text, a
+ * line a thing?  MC_ECHECK, in all of them, with the first line that differs; every rank calls it. */
+MC_API mc_status mc_comm_agree(mc_comm *c, const char *text);
 
 /* -------------------------------------------------------------------------------- looking ---- */
 

@@ -182,6 +182,23 @@ typedef struct mc_learner mc_learner; /* a net that learns from parts of batches
  * number of parts does. The gradients of the parts are averaged; normalisation has the means of its part.
  * The caller's, to be freed by mc_learner_free before net and comm. NULL: mc_last_error. docs/ranks.md */
 MC_API mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts);
+/* The same results with the states of the update rule divided among the ranks: each updates its share of the
+ * parameters.  The rule has neither max_norm nor clip. */
+MC_API mc_learner *mc_learner_sharded(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts);
+/* The i-th state of the update rule: its name, and a variable of its dtype and shape; the same for any number
+ * of ranks.  The name is NULL where i is beyond the last. */
+MC_API mc_param mc_learner_state_like(const mc_learner *l, int i);
+/* Its value, whole.  Every rank calls it for each i, from 0; to mc_array_unref. */
+MC_API mc_array *mc_learner_state(mc_learner *l, int i);
+/* Sets it from a whole one, of which a rank keeps its share. */
+MC_API mc_status mc_learner_set_state(mc_learner *l, const char *name, const mc_array *value);
+MC_API int64_t mc_learner_bytes(const mc_learner *l, int64_t *whole); /* of states on this rank; if whole */
+/* What each part of this rank calls: for its profile, if the flag profile was set. */
+MC_API const mc_function *mc_learner_part(const mc_learner *l);
+/* Are the version, the flags that change results, the net, the parts, and `more`, lines of the program's own
+ * (NULL: none), the same in all ranks?  MC_ECHECK in all of them, with what differs. The first step asks if the
+ * program has not. */
+MC_API mc_status mc_learner_agree(mc_learner *l, const char *more);
 /* for nets of one input */
 MC_API mc_status mc_learner_step(mc_learner *l, const mc_array *x, const mc_array *t);
 MC_API void mc_learner_free(mc_learner *l); /* NULL is fine */

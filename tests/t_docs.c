@@ -642,6 +642,18 @@ TEST(reference_is_what_the_headers_say)
     CHECK(status == 0, "%.2000s", text);
 }
 
+/* The tables of docs/scale.md are what the model makes of bench/results. */
+TEST(scale_is_of_what_was_measured)
+{
+    int status;
+    output_of("python3 -c pass", &status);
+    if (status) {
+        SKIP("no python3");
+    }
+    const char *text = output_of("python3 " TEST_ROOT "/../scripts/scale.py --check", &status);
+    CHECK(status == 0, "%.2000s", text);
+}
+
 /* Every link of the documents, and every heading that one names, is there: the site is not made otherwise. */
 TEST(links_lead_somewhere)
 {

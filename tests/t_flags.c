@@ -70,6 +70,24 @@ TEST(flags_do_what_they_say)
 }
 
 /* x * 0 is 0 for all finite x: a rule, unless the flag says that infinities count. */
+/* It was True or False, in all the ways that these are written, before it had a third word. */
+TEST(deterministic_has_three_words)
+{
+    static const struct { const char *set, *is; } rows[] = {
+        { "strict", "strict" }, { "False", "False" }, { "true", "True" }, { "0", "False" },
+        { "on", "True" },       { "no", "False" },    { "1", "True" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK(mc_flag_set("deterministic", rows[i].set) == MC_OK &&
+                  strcmp(mc_flag_get("deterministic"), rows[i].is) == 0,
+              "deterministic=%s is %s: %s", rows[i].set, mc_flag_get("deterministic"), mc_last_error());
+    }
+    CHECK(mc_flag_set("deterministic", "strickt") == MC_EARG &&
+              strstr(mc_last_error(), "did you mean 'strict'?"),
+          "%s", mc_last_error());
+    CHECK(mc_flag_set("deterministic", "True") == MC_OK, "%s", mc_last_error());
+}
+
 TEST(strict_math_keeps_infinities)
 {
     for (int strict = 0; strict < 2; strict++) {

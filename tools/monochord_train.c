@@ -97,7 +97,7 @@ static bool open_data(struct run *r)
 static bool compile(struct run *r)
 {
     double start = seconds_now();
-    if (r->comm || r->o.parts) {
+    if (r->comm || r->o.parts || r->o.shard || ranks_strict()) {
         if (!ranks_compile(r)) {
             return false;
         }
@@ -118,7 +118,14 @@ static bool compile(struct run *r)
                                    : "numbers each",
                (long long)mc_data_count(r->train), (long long)mc_data_count(r->held), (long long)t->batch);
         printf("compiled for %s in %.2f s", mc_flag_get("device"), seconds_now() - start);
-        printf(r->comm ? "; %d ranks\n\n" : "\n\n", mc_comm_size(r->comm));
+        printf(r->comm ? "; %d ranks\n" : "\n", mc_comm_size(r->comm));
+        if (r->o.shard) {
+            int64_t whole;
+            const int64_t own = mc_learner_bytes(r->learner, &whole);
+            printf("states of the rule: %.1f kB on each rank, of %.1f kB\n", (double)own / 1e3,
+                   (double)whole / 1e3);
+        }
+        printf("\n");
         fflush(stdout);
     }
     return true;
@@ -170,8 +177,19 @@ static bool keeps_apart(const struct options *o)
     return good;
 }
 
+/* --resume auto */
+static bool is_there(const char *path)
+{
+    struct text old = { 0 };
+    text_addf(&old, "%s.old", path);
+    const bool there = access(path, F_OK) == 0 || access(old.s, F_OK) == 0;
+    text_free(&old);
+    return there;
+}
+
 static bool set_up(struct run *r)
 {
+    r->o.resume = r->o.resume && (!r->o.maybe || is_there(r->o.save));
     if (!ranks_first(r)) {
         r->o.anew |= !r->o.resume; /* what may be written is asked by the rank that writes */
     } else if (!has_room(r->o.save) || !has_room(r->o.report) || !has_room(r->o.curve)) {
@@ -314,6 +332,10 @@ static bool save(struct run *r)
     r->saved = seconds_now();
     r->saving = r->saved - start;
     r->newer = false;
+    if (r->learner) {
+        snapshot_free(r->last);
+        r->last = NULL;
+    }
     return true;
 }
 
@@ -326,18 +348,27 @@ static bool due(const struct run *r)
     return strncmp(mc_flag_get("device"), "cpu", 3) == 0 || seconds_now() - r->looked > look_again;
 }
 
+/* What all ranks do next: what a signal asks of any of them, or the clock of the first. */
+enum { GO_ON, SAVE, STOP };
+
+static int heed(const struct run *r, bool time_to_save)
+{
+    const int asked = ranks_most(r, stopped ? STOP : time_to_save && ranks_first(r) ? SAVE : GO_ON);
+    if (asked == STOP) {
+        ranks_calm();
+        stopped = stopped ? stopped : SIGTERM;
+    }
+    return asked;
+}
+
 static enum outcome batches(struct run *r)
 {
     const mc_array *x, *t;
     int more;
     while ((more = mc_batches_next(r->batches, &x, &t)) == 1) {
-        bool last = r->p.batch + 1 == mc_batches_count(r->batches), stopping = ranks_any(r, stopped);
-        if (stopping) {
-            ranks_calm();
-            stopped = stopped ? stopped : SIGTERM;
-        }
-        bool stop_here = stopping && !last,
-             saves = stop_here || (seconds_now() - r->saved >= (double)r->o.seconds && !last);
+        bool last = r->p.batch + 1 == mc_batches_count(r->batches);
+        const int asked = heed(r, seconds_now() - r->saved >= (double)r->o.seconds);
+        bool stop_here = asked == STOP && !last, saves = asked >= SAVE && !last;
         if (!step(r, x, t) || ((last || saves || due(r)) && !look(r))) {
             complain_library("training");
             return FAILED;
@@ -384,7 +415,7 @@ static enum outcome epoch(struct run *r)
     }
     struct epoch e = { p->cost / p->seen, (r->m.errors ? p->wrong : p->cost) / p->seen, .rate = mc_net_rate(r->m.net, (double)p->epoch),
                        .seconds = p->seconds + seconds_now() - r->began };
-    if (!ranks_test(r, &f)) {
+    if (!test_divided(r, &f)) {
         return FAILED;
     }
     e.test_loss = f.loss;
@@ -396,8 +427,8 @@ static enum outcome epoch(struct run *r)
     remember(r, &e);
     next_epoch(r);
     r->newer = true;
-    bool worth = stopped || seconds_now() - r->saved >= saving_share * r->saving;
-    return !worth || save(r) ? stopped ? STOPPED : DONE : FAILED;
+    const int asked = heed(r, seconds_now() - r->saved >= saving_share * r->saving);
+    return asked == GO_ON || save(r) ? asked == STOP ? STOPPED : DONE : FAILED;
 }
 
 static enum outcome train(struct run *r)
@@ -407,7 +438,7 @@ static enum outcome train(struct run *r)
                                    MANY_STEPS; /* timing the solvers once pays; what it finds is kept */
     enum outcome o = (!many || preset("plan", "measure")) && preset("cuda.beside", "True") ? DONE : FAILED;
     r->saved = seconds_now();
-    r->last = snapshot_params(r);
+    r->last = r->learner ? NULL : snapshot_params(r); /* for explain */
     while (o == DONE && r->p.epoch < t->epochs) {
         if (t->patience && r->p.best >= 0 && r->p.epoch - 1 - r->p.best >= t->patience) {
             printf("no improvement in %lld epochs\n", (long long)t->patience);
@@ -425,7 +456,7 @@ static bool conclude(struct run *r, const char *extra_html)
     struct findings f = { 0 };
     findings_make(&f, &r->m);
     bool good = !r->best || snapshot_put(r, r->best);
-    good = good && (!ranks_first(r) || test_run(&r->m, r->test_batches, &f));
+    good = good && test_divided(r, &f);
     if (good && !r->o.quiet) {
         show_curve(r);
         (r->m.numbers ? show_fits : show_confusion)(&f, r->train);
@@ -451,7 +482,7 @@ int train_and_report(const struct options *o, const char *extra_html)
     bool good = ranks_open(&r);
     if (good) {
         ranks_hush(&r);
-        good = ranks_all(&r, train_floats() && set_up(&r));
+        good = ranks_all(&r, train_floats() && set_up(&r)) && ranks_agree(&r);
         ranks_speak(&r, !good);
     }
     enum outcome end = FAILED;
@@ -489,7 +520,9 @@ int command_train(int argc, char **argv)
         dup2(errors, STDERR_FILENO);
         close(errors);
     }
-    int status = read ? train_and_report(&o, NULL) : 1;
+    int status = !read                    ? 1
+                 : elastic_ranks(o.ranks) ? elastic_train(&o, argc, argv)
+                                          : train_and_report(&o, NULL);
     options_free(&o);
     return status;
 }

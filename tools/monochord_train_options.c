@@ -21,12 +21,15 @@ const char train_options[] =
     "  --every SECONDS  also save a checkpoint that often; 0: after each batch (60)\n"
     "  --new            start over although there is a checkpoint\n"
     "  --resume         continue from the checkpoint, with the same results as without an interruption\n"
+    "  --resume auto    the same if there is a checkpoint, else start\n"
     "  --report FILE    the report; none: no report (report.html)\n"
     "  --curve FILE     the learning curve alone, as SVG\n"
     "  --devices LIST   train on several GPUs: cuda0,cuda1: docs/ranks.md\n"
-    "  --ranks HOW      train on the ranks that mpirun (mpi) or torchrun (tcp) starts\n"
+    "  --ranks HOW      train on the ranks that mpirun (mpi) or torchrun (tcp) starts: docs/ranks.md\n"
+    "  --ranks mpi:N    start mpirun with N ranks; if one dies, go on from the checkpoint with those that are left\n"
     "  --parts N        divide each batch into N parts, the same for any number of ranks (one a rank; 8 with "
-    "deterministic=True)\n"
+    "deterministic=strict)\n"
+    "  --shard optimizer  divide the states of the update rule among the ranks: less memory, the same results\n"
     "  --quiet          print only errors\n";
 
 static bool whole(const char *option, const char *word, long least, long *out)
@@ -90,7 +93,7 @@ bool options_read(struct options *o, int argc, char **argv)
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         static const char *const take[] = { "--data", "--epochs", "--batch",  "--line", "--seed",
                                             "--save", "--every",  "--report", "--curve", "--temperature",
-                                            "--ranks", "--parts", "--devices" };
+                                            "--ranks", "--parts", "--devices", "--shard" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;
@@ -124,10 +127,15 @@ bool options_read(struct options *o, int argc, char **argv)
             o->devices = value;
         } else if (strcmp(a, "--parts") == 0) {
             ok = whole(a, value, 1, &o->parts);
+        } else if (strcmp(a, "--shard") == 0) {
+            ok = o->shard = strcmp(value, "optimizer") == 0 ||
+                            !complain("--shard '%s': only 'optimizer' can be divided among ranks", value);
         } else if (strcmp(a, "--new") == 0) {
             o->anew = true;
         } else if (strcmp(a, "--resume") == 0) {
             o->resume = true;
+            o->maybe = value && strcmp(value, "auto") == 0;
+            i += o->maybe;
         } else if (strcmp(a, "--quiet") == 0) {
             o->quiet = true;
         } else if (*a == '-' || o->model) {
@@ -147,6 +155,11 @@ bool options_read(struct options *o, int argc, char **argv)
     }
     if (!devices_good(o->devices)) {
         return false;
+    }
+    if (o->ranks && strncmp(o->ranks, "mpi:", strlen("mpi:")) == 0 && !elastic_ranks(o->ranks)) {
+        return complain("--ranks %s: the number of ranks is a whole number from 1 to %d", o->ranks,
+                        MOST_RANKS),
+               false;
     }
     if (!o->save) {
         o->save = o->preset = preset_save(o->model);

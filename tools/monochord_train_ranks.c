@@ -123,29 +123,51 @@ bool ranks_any(const struct run *r, bool yes)
     return r->comm ? mc_comm_reduce(r->comm, "max", MC_FLOAT64, &any, 1) == MC_OK && any > 0 : yes;
 }
 
+int ranks_most(const struct run *r, int n)
+{
+    double most = n;
+    return r->comm && mc_comm_reduce(r->comm, "max", MC_FLOAT64, &most, 1) < 0 ? n : (int)most;
+}
+
+bool ranks_strict(void)
+{
+    return strcmp(mc_flag_get("deterministic"), "strict") == 0;
+}
+
+/* What a run is made from and where it goes on, a line a thing. */
+static void describe(const struct run *r, struct text *t)
+{
+    const char *s = r->m.text.s;
+    const struct progress *p = &r->p;
+    text_addf(t, "program monochord train\n");
+    for (size_t n; *s; s += n + (s[n] == '\n')) {
+        n = strcspn(s, "\n");
+        text_addf(t, "model line '%.*s'\n", (int)n, s);
+    }
+    text_addf(t, "--data %s, %lld examples to learn, %lld to test\n--seed %ld\n", r->o.data,
+              (long long)mc_data_count(r->train), (long long)mc_data_count(r->held), r->o.seed);
+    text_addf(t, "epoch %lld, batch %lld, step %lld, cost %.17g of the checkpoint\n", (long long)p->epoch,
+              (long long)p->batch, (long long)p->step, p->cost);
+}
+
+bool ranks_agree(struct run *r)
+{
+    struct text t = { 0 };
+    if (!r->learner) {
+        return true;
+    }
+    describe(r, &t);
+    const bool good = mc_learner_agree(r->learner, t.s) == MC_OK || !complain("%s", mc_last_error());
+    text_free(&t);
+    return good;
+}
+
 bool ranks_compile(struct run *r)
 {
     const int64_t batch = mc_net_training(r->m.net)->batch;
-    const bool strict = strcmp(mc_flag_get("deterministic"), "True") == 0;
-    r->o.parts = r->o.parts || !strict ? r->o.parts : batch < 8 ? batch : 8;
-    r->learner = mc_learner_new(r->m.net, r->comm, batch, r->o.parts);
+    r->o.parts = r->o.parts || !ranks_strict() ? r->o.parts : batch < STRICT_PARTS ? batch : STRICT_PARTS;
+    r->learner = (r->o.shard ? mc_learner_sharded : mc_learner_new)(r->m.net, r->comm, batch, r->o.parts);
     return r->learner || !complain("cannot compile the training: %s", mc_last_error());
-}
-
-bool ranks_test(struct run *r, struct findings *f)
-{
-    double found[3] = { 1, 0, 0 };
-    if (ranks_first(r)) {
-        found[0] = test_run(&r->m, r->test_batches, f);
-        found[1] = f->loss;
-        found[2] = f->error;
-    }
-    if (r->comm && mc_comm_broadcast(r->comm, 0, MC_FLOAT64, found, 3) < 0) {
-        return complain_library("test"), false;
-    }
-    f->loss = found[1];
-    f->error = found[2];
-    return found[0] > 0;
 }
 
 /* One mistake in the words of the command line would be told by each rank. */

@@ -198,12 +198,20 @@ static void layers(struct text *t, const struct run *r)
     text_addf(t, "</table></div></details>\n");
 }
 
-/* The training function once more, each step of it timed. */
+/* Of the batch, as many examples as this rank has of one. */
+static mc_array *own_share(const struct run *r, const mc_array *a)
+{
+    const int64_t n = mc_array_dims(a)[0], ranks = r->comm ? mc_comm_size(r->comm) : 1;
+    return mc_array_slice(a, 0, 0, (n + ranks - 1) / ranks, 1);
+}
+
+/* The training function once more, each step of it timed, on this rank's share.  Divided states are not made
+ * whole for that: it takes a rule that has none. */
 static mc_function *profiled(struct run *r)
 {
     mc_node *cost = mc_net_cost(r->m.net, MC_TRAINING),
             *in[] = { mc_layer_node(mc_net_layer(r->m.net, 0), MC_TRAINING), mc_net_target(r->m.net) };
-    mc_updates u = mc_net_updates(r->m.net, cost, NULL);
+    mc_updates u = mc_net_updates(r->m.net, cost, r->o.shard ? "sgd" : NULL);
     const mc_array *x, *t;
     mc_function *f = mc_compile(r->m.g, &(mc_spec){ .name = "train",
                                                     .input = in,
@@ -216,10 +224,13 @@ static mc_function *profiled(struct run *r)
                                                     .profile = 1 });
     mc_batches_start(r->batches, 0, 0);
     for (int i = 0; f && i < PROFILED && mc_batches_next(r->batches, &x, &t) == 1; i++) {
-        mc_array *shaped = model_input(&r->m, x);
+        mc_array *shaped = model_input(&r->m, x), *own = shaped ? own_share(r, shaped) : NULL,
+                 *targets = own ? own_share(r, t) : NULL;
         double c;
-        mc_status s = mc_call(f, MC_IN(shaped, t), MC_OUT(&c));
+        mc_status s = targets ? mc_call(f, MC_IN(own, targets), MC_OUT(&c)) : mc_last_status();
         mc_array_unref(&shaped);
+        mc_array_unref(&own);
+        mc_array_unref(&targets);
         if (s < 0) {
             mc_function_free(f);
             f = NULL;
@@ -298,9 +309,9 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     }
     text_addf(&t,
               "%s<h2>A training step</h2>\n<p class=\"dim small\">How the machine computes one step of the "
-              "training, on one batch. What follows was measured in a few "
+              "training, on %s. What follows was measured in a few "
               "steps after the training.</p>\n",
-              extra_html ? extra_html : "");
+              extra_html ? extra_html : "", r->comm ? "one rank's share of a batch" : "one batch");
     bool good = wrote && step && page_write(r->o.report, step, title.s, t.s);
     if (good && !r->o.quiet) {
         char *full = realpath(r->o.report, NULL);

@@ -254,7 +254,7 @@ bool checkpoint_room(const struct options *o)
 /* The parameters of r's model as z has them, under names with `before` in front; NULL: why. */
 static struct snapshot *read_params(const struct run *r, mc_archive *z, const char *before, struct text *why)
 {
-    struct snapshot *want = snapshot_params(r), *s = must(calloc(1, sizeof *s));
+    struct snapshot *want = snapshot_like(r), *s = must(calloc(1, sizeof *s));
     for (int i = 0; i < want->n && s; i++) {
         struct text name = { 0 };
         text_addf(&name, "%s%s", before, want->name[i]);

@@ -62,16 +62,50 @@ static void add_progress(struct snapshot *s, const struct run *r)
     text_free(&classes);
 }
 
-struct snapshot *snapshot_params(const struct run *r)
+/* Of a learner: whole, though ranks may have shares of them. */
+static void add_states(struct snapshot *s, const struct run *r)
 {
-    static const char *const tags[] = { NULL, "state" };
-    struct snapshot *s = must(calloc(1, sizeof *s));
     mc_param p;
-    for (int t = 0; t < COUNT(tags); t++) {
-        for (int i = 0; (p = mc_net_param(r->m.net, tags[t], i)).name; i++) {
-            snapshot_add(s, p.name, mc_shared_get(p.shared));
+    for (int i = 0; !r->learner && (p = mc_net_param(r->m.net, "state", i)).name; i++) {
+        snapshot_add(s, p.name, mc_shared_get(p.shared));
+    }
+    for (int i = 0; r->learner && (p = mc_learner_state_like(r->learner, i)).name; i++) {
+        mc_array *value = mc_learner_state(r->learner, i); /* all ranks take part */
+        if (ranks_first(r)) {
+            snapshot_add(s, p.name, value);
+        } else {
+            mc_array_unref(&value);
         }
     }
+}
+
+static void add_params(struct snapshot *s, const struct run *r)
+{
+    mc_param p;
+    for (int i = 0; (p = mc_net_param(r->m.net, NULL, i)).name; i++) {
+        snapshot_add(s, p.name, mc_shared_get(p.shared));
+    }
+}
+
+struct snapshot *snapshot_like(const struct run *r)
+{
+    struct snapshot *s = must(calloc(1, sizeof *s));
+    mc_param p;
+    add_params(s, r);
+    for (int i = 0;
+         (p = r->learner ? mc_learner_state_like(r->learner, i) : mc_net_param(r->m.net, "state", i)).name;
+         i++) {
+        snapshot_add(s, p.name, mc_shared_get(p.shared));
+    }
+    s->nparam = s->n;
+    return s;
+}
+
+struct snapshot *snapshot_params(const struct run *r)
+{
+    struct snapshot *s = must(calloc(1, sizeof *s));
+    add_params(s, r);
+    add_states(s, r);
     s->nparam = s->n;
     s->p = r->p;
     return s;
@@ -113,7 +147,10 @@ void snapshot_free(struct snapshot *s)
 bool snapshot_put(struct run *r, const struct snapshot *s)
 {
     for (int i = 0; i < s->nparam; i++) {
-        if (mc_shared_set(mc_shared_named(r->m.g, s->name[i]), s->value[i]) < 0) {
+        mc_shared *whole = mc_shared_named(r->m.g, s->name[i]);
+        const mc_status put = whole ? mc_shared_set(whole, s->value[i])
+                                    : mc_learner_set_state(r->learner, s->name[i], s->value[i]);
+        if (put < 0) {
             return complain_library(s->name[i]), false;
         }
     }

@@ -39,43 +39,98 @@ static void keep(struct findings *f, struct mistake m)
     f->nworst = n + 1;
 }
 
-static void look(struct findings *f, const mc_batches *b, const mc_array *t, const mc_array *p)
+/* ---- what is found, batch by batch ---- */
+
+/* Of each batch its cost and what is wrong, times its examples, and these; of each example a row: its label,
+ * the answer, how sure, its number in the data; of numbers, what they should be, and what they are. Zeros
+ * where another rank looks: the sum over ranks has all. */
+enum { OF_BATCH = 3, OF_EXAMPLE = 4 };
+struct record {
+    int64_t batches, each, width; /* each: room for the examples of a batch */
+    double *batch, *row;          /* (batches, OF_BATCH); (batches * each, width), or NULL */
+    size_t n;                     /* numbers of both, which follow each other */
+};
+
+static void record_make(struct record *c, const struct model *m, const mc_batches *b, const struct findings *f)
+{
+    c->batches = mc_batches_count(b);
+    c->width = !f->confusion ? 0 : m->numbers ? 2 * f->classes : OF_EXAMPLE;
+    c->n = (size_t)(c->batches * (OF_BATCH + c->each * c->width));
+    c->batch = must(calloc(c->n + 1, sizeof *c->batch));
+    c->row = c->width ? c->batch + c->batches * OF_BATCH : NULL;
+}
+
+/* Rows of the k-th batch. */
+static void look(struct record *c, int64_t k, const mc_batches *b, const mc_array *t, const mc_array *p)
 {
     int64_t n = mc_array_dims(p)[0], classes = mc_array_dims(p)[1];
     mc_array *y = mc_array_cast(p, MC_FLOAT64), *whole = must(mc_array_copy(must(y))),
              *labels = must(mc_array_to(t, "cpu"));
     for (int64_t i = 0; i < n; i++) {
         const double *row = (const double *)mc_array_data(whole) + i * classes;
-        int32_t label = ((const int32_t *)mc_array_data(labels))[i], answer = 0;
-        for (int32_t k = 1; k < classes; k++) {
-            answer = row[k] > row[answer] ? k : answer;
+        double *to = c->row + (k * c->each + i) * c->width;
+        int32_t answer = 0;
+        for (int32_t j = 1; j < classes; j++) {
+            answer = row[j] > row[answer] ? j : answer;
         }
-        f->confusion[label * classes + answer]++;
-        if (answer != label) {
-            keep(f, (struct mistake){ mc_batches_example(b, i), label, answer, row[answer] });
-        }
+        to[0] = ((const int32_t *)mc_array_data(labels))[i];
+        to[1] = answer;
+        to[2] = row[answer];
+        to[3] = (double)mc_batches_example(b, i);
     }
     mc_array_unref(&y);
     mc_array_unref(&whole);
     mc_array_unref(&labels);
 }
 
-/* Numbers, and what they should be: (n, classes) each, one batch after another. */
-static void note(struct findings *f, const mc_array *t, const mc_array *p)
+static void note(struct record *c, int64_t k, const mc_array *t, const mc_array *p)
 {
     const mc_array *const from[] = { t, p };
-    double **const to[] = { &f->truth, &f->guess };
-    int64_t n = mc_array_dims(p)[0], size = n * f->classes;
-    for (int k = 0; k < COUNT(from); k++) {
-        mc_array *here = must(mc_array_to(from[k], "cpu")), *cast = must(mc_array_cast(here, MC_FLOAT64)),
+    const int64_t n = mc_array_dims(p)[0], classes = c->width / 2;
+    for (int j = 0; j < COUNT(from); j++) {
+        mc_array *here = must(mc_array_to(from[j], "cpu")), *cast = must(mc_array_cast(here, MC_FLOAT64)),
                  *whole = must(mc_array_copy(cast));
-        *to[k] = must(realloc(*to[k], (size_t)((f->n + n) * f->classes) * sizeof **to[k]));
-        memcpy(*to[k] + f->n * f->classes, mc_array_data(whole), (size_t)size * sizeof **to[k]);
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(c->row + (k * c->each + i) * c->width + j * classes,
+                   (const double *)mc_array_data(whole) + i * classes, (size_t)classes * sizeof(double));
+        }
         mc_array_unref(&here);
         mc_array_unref(&cast);
         mc_array_unref(&whole);
     }
-    f->n += n;
+}
+
+/* In the order of the data, whoever looked at them. */
+static void conclude(struct findings *f, const struct record *c, bool numbers)
+{
+    double sum[OF_BATCH] = { 0 };
+    for (int64_t k = 0; k < c->batches; k++) {
+        for (int j = 0; j < OF_BATCH; j++) {
+            sum[j] += c->batch[k * OF_BATCH + j];
+        }
+    }
+    const int64_t n = (int64_t)sum[2], classes = f->classes;
+    f->loss = sum[0] / sum[2];
+    f->error = sum[1] / sum[2];
+    if (c->row && numbers) {
+        f->truth = must(malloc((size_t)(n * classes + 1) * sizeof *f->truth));
+        f->guess = must(malloc((size_t)(n * classes + 1) * sizeof *f->guess));
+    }
+    for (int64_t k = 0; c->row && k < c->batches; k++) {
+        for (int64_t i = 0; i < (int64_t)c->batch[k * OF_BATCH + 2]; i++) {
+            const double *row = c->row + (k * c->each + i) * c->width;
+            if (numbers) {
+                memcpy(f->truth + f->n * classes, row, (size_t)classes * sizeof *row);
+                memcpy(f->guess + f->n++ * classes, row + classes, (size_t)classes * sizeof *row);
+                continue;
+            }
+            const int32_t label = (int32_t)row[0], answer = (int32_t)row[1];
+            f->confusion[label * classes + answer]++;
+            if (answer != label) {
+                keep(f, (struct mistake){ (int64_t)row[3], label, answer, row[2] });
+            }
+        }
+    }
 }
 
 struct fit fit_of(const struct findings *f, int target)
@@ -113,35 +168,61 @@ static mc_status call(struct model *m, const mc_array *in, const mc_array *t, do
     return s;
 }
 
-bool test_run(struct model *m, mc_batches *b, struct findings *f)
+/* Batches from ... to - 1 into the record. */
+static bool measure(struct model *m, mc_batches *b, struct record *c, int64_t from, int64_t to)
 {
     const mc_array *x, *t;
-    double seen = 0, cost = 0, wrong = 0;
-    int more;
+    int more = 1;
     m->test = m->test ? m->test : mc_net_tester(m->net);
     if (!m->test) {
         return complain_library("cannot compile the test"), false;
     }
-    mc_batches_start(b, 0, 0);
-    while ((more = mc_batches_next(b, &x, &t)) == 1) {
+    mc_batches_start(b, 0, from);
+    for (int64_t k = from; k < to && (more = mc_batches_next(b, &x, &t)) == 1; k++) {
         double one_cost = 0, one_wrong = 0, n = (double)mc_array_dims(t)[0];
         mc_array *p = NULL, *in = model_input(m, x);
-        mc_status s = call(m, in, t, &one_cost, &one_wrong, f->confusion ? &p : NULL);
+        mc_status s = call(m, in, t, &one_cost, &one_wrong, c->row ? &p : NULL);
         mc_array_unref(&in);
         if (s < 0) {
             return complain_library("test"), false;
         }
-        if (f->confusion && m->numbers) {
-            note(f, t, p);
-        } else if (f->confusion) {
-            look(f, b, t, p);
+        if (c->row && m->numbers) {
+            note(c, k, t, p);
+        } else if (c->row) {
+            look(c, k, b, t, p);
         }
         mc_array_unref(&p);
-        cost += one_cost * n;
-        wrong += one_wrong * n;
-        seen += n;
+        memcpy(c->batch + k * OF_BATCH, (double[OF_BATCH]){ one_cost * n, one_wrong * n, n },
+               OF_BATCH * sizeof n);
     }
-    f->loss = cost / seen;
-    f->error = wrong / seen;
-    return more == 0 || (complain_library("test"), false);
+    return more == 1 || (complain_library("test"), false);
+}
+
+bool test_run(struct model *m, mc_batches *b, struct findings *f)
+{
+    struct record c = { .each = mc_net_training(m->net)->batch };
+    record_make(&c, m, b, f);
+    const bool good = measure(m, b, &c, 0, c.batches);
+    if (good) {
+        conclude(f, &c, m->numbers);
+    }
+    free(c.batch);
+    return good;
+}
+
+bool test_divided(struct run *r, struct findings *f)
+{
+    struct record c = { .each = mc_net_training(r->m.net)->batch };
+    const int64_t ranks = r->comm ? mc_comm_size(r->comm) : 1, rank = r->comm ? mc_comm_rank(r->comm) : 0;
+    record_make(&c, &r->m, r->test_batches, f);
+    bool good = measure(&r->m, r->test_batches, &c, c.batches * rank / ranks, c.batches * (rank + 1) / ranks);
+    good = ranks_all(r, good);
+    if (good && r->comm && mc_comm_reduce(r->comm, "sum", MC_FLOAT64, c.batch, (int64_t)c.n) < 0) {
+        good = (complain_library("test"), false);
+    }
+    if (good) {
+        conclude(f, &c, r->m.numbers);
+    }
+    free(c.batch);
+    return good;
 }

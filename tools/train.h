@@ -20,7 +20,9 @@ struct options {
     const char *ranks;                        /* what started them: "mpi", "tcp"; NULL: one process */
     const char *devices;                      /* "cuda0,cuda1": one a rank; NULL: that of the flag device */
     long parts;                               /* of a batch; 0: one a rank */
+    bool shard;                               /* the rule's states are divided among the ranks */
     bool resume, anew, quiet;
+    bool maybe;                               /* --resume auto: as --resume if there is a checkpoint */
 };
 
 /* One epoch, as it ended. */
@@ -106,8 +108,11 @@ mc_array *model_input(const struct model *m, const mc_array *x);
 /* ---- monochord_train_snapshot.c ---- */
 /* NULL: a parameter is not finite, ill says which */
 struct snapshot *snapshot_take(const struct run *r, struct text *ill);
-/* the parameters and how far, nothing else */
+/* The parameters and how far, nothing else.  Every rank calls it; the rule's states are in that of the first
+ * alone. */
 struct snapshot *snapshot_params(const struct run *r);
+/* The names of what it has, each with an array of its dtype and shape; no rank waits for others. */
+struct snapshot *snapshot_like(const struct run *r);
 bool snapshot_put(struct run *r, const struct snapshot *s);            /* the parameters as they were */
 bool snapshot_return(struct run *r, const struct snapshot *s);         /* and how far the run was */
 void snapshot_free(struct snapshot *s);
@@ -146,8 +151,11 @@ bool ranks_other(void);
 bool ranks_first(const struct run *r);              /* the rank that speaks and writes */
 bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
 bool ranks_any(const struct run *r, bool yes);
+int ranks_most(const struct run *r, int n);         /* the largest of all ranks' */
+enum { STRICT_PARTS = 8 };      /* of a batch with deterministic=strict, unless the user says otherwise */
+bool ranks_strict(void);                            /* is the number of parts fixed by deterministic=strict? */
 bool ranks_compile(struct run *r);                  /* sets r->learner */
-bool ranks_test(struct run *r, struct findings *f); /* the first rank tests; all have loss and error */
+bool ranks_agree(struct run *r);                    /* are all about to make the same steps? */
 void ranks_saved(const struct run *r);              /* a checkpoint was written, or none yet */
 void ranks_signal(const struct run *r);             /* a signal came: ends by force soon */
 void ranks_calm(void);                              /* all have seen it: no force is needed */
@@ -159,6 +167,11 @@ bool devices_good(const char *said);                /* is that a list of devices
 bool ranks_devices(struct options *o);
 void ranks_wait(void);                              /* for the end of the processes that it has started */
 void ranks_close(struct run *r, bool alone);        /* alone: the others still go on, and are ended */
+
+/* ---- monochord_train_elastic.c ---- */
+enum { MOST_RANKS = 65536 };
+int elastic_ranks(const char *ranks);               /* N of mpi:N; else 0 */
+int elastic_train(const struct options *o, int argc, char **argv); /* the exit status */
 
 /* ---- monochord_train_test.c ---- */
 struct mistake {
@@ -181,6 +194,8 @@ struct fit fit_of(const struct findings *f, int target);
 enum { MOST_MISTAKES = 40 };
 /* All of the test batches; f may have no confusion and no worst: then only loss and error. */
 bool test_run(struct model *m, mc_batches *b, struct findings *f);
+/* The same with the batches divided among ranks; all have the findings of all.  Every rank calls it. */
+bool test_divided(struct run *r, struct findings *f);
 bool findings_make(struct findings *f, const struct model *m);
 void findings_free(struct findings *f);
 

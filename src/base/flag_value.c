@@ -73,16 +73,21 @@ static mc_status unknown_word(const struct mc_flag_row *r, const char *text, siz
     return near ? mc_fail(MC_EARG, "%s; did you mean '%s'?", mc_last_error(), near) : MC_EARG;
 }
 
-static mc_status parse_bool(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+static bool is_bool(const char *text, struct mc_flag_value *v)
 {
     for (size_t i = 0; i < NELEM(bools); i++) {
         if (strcmp(text, bools[i].word) == 0) {
             v->i = bools[i].value;
             v->text = v->i ? "True" : "False";
-            return MC_OK;
+            return true;
         }
     }
-    return bad(r, text);
+    return false;
+}
+
+static mc_status parse_bool(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    return is_bool(text, v) ? MC_OK : bad(r, text);
 }
 
 static bool parse_i64(const char *text, char **end, int64_t *out)
@@ -132,8 +137,12 @@ static mc_status parse_real(const struct mc_flag_row *r, const char *text, struc
     return end == text || *end || v->r != v->r ? bad(r, text) : MC_OK;
 }
 
+/* Values that begin with False|True take all that a BOOL takes: its value is the index of the word. */
 static mc_status parse_word(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
 {
+    if (strncmp(r->values, "False|True", strlen("False|True")) == 0 && is_bool(text, v)) {
+        return MC_OK;
+    }
     v->i = word_index(r->values, text, strlen(text));
     return v->i < 0 ? unknown_word(r, text, strlen(text)) : MC_OK;
 }

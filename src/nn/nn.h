@@ -178,6 +178,10 @@ mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *w
 /* Adds the line and `where` to the graph's error. */
 void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where);
 
+/* rule.c: the updates of the states of the net's rule for a vector p, which gets this name and becomes *to.
+ * n is 0 for a rule without states, *to NULL on failure. */
+mc_updates mc_nn_share_updates(mc_net *net, const char *name, mc_node *p, mc_node *grad, mc_node **to);
+
 /* fit.c: a function of the net's inputs, and the target; u may be NULL.  NULL: mc_last_error */
 mc_function *mc_nn_compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out,
                            const mc_updates *u);

@@ -8,28 +8,21 @@
  *
  * Invariant: the parts, their random numbers and the tree depend on the number of parts, not on that of
  * ranks. So one rank and two, four, ... give the same bits, where each part does (docs/ranks.md). */
-#include "nn/nn.h"
-
-struct mc_learner {
-    mc_net *net;
-    mc_comm *comm;              /* NULL: one rank */
-    int64_t parts, each;        /* parts of a batch; examples of one */
-    mc_function *part, *add, *step;
-    mc_array *nothing[2];       /* the results of a part without examples */
-    mc_shared *rng;             /* NULL: the net draws nothing */
-    uint64_t key;               /* word 0 of the stream; word 1 counts draws */
-    bool any_order;             /* gradients of ranks may be added in any order */
-};
-
-enum { FLAT, SUMS };            /* results of a part: gradients and changes; cost, wrong, examples */
-#define GROUP "ranks"           /* of the graph */
+#include "nn/learner.h"
 
 /* ---- the functions ---- */
 
-/* The last parts of what flat has: gradients of n parameters, then changes of running averages. */
-struct layout { int n; mc_shared **params; mc_node **grad; };
+int64_t mc_nn_elements(mc_net *net, mc_shared *s)
+{
+    const mc_node *v = mc_shared_node(net->g, s);
+    int64_t size = 1;
+    for (int i = 0; i < mc_node_rank(v); i++) {
+        size *= mc_node_dims(v)[i];
+    }
+    return size;
+}
 
-static bool parameters(mc_net *net, struct layout *l)
+static bool parameters(mc_net *net, struct mc_layout *l)
 {
     while (mc_net_param(net, "trainable", l->n).name) {
         l->n++;
@@ -38,11 +31,12 @@ static bool parameters(mc_net *net, struct layout *l)
     l->grad = mc_nn_keep(net, (size_t)l->n * sizeof *l->grad + 1);
     for (int i = 0; l->grad && l->params && i < l->n; i++) {
         l->params[i] = mc_net_param(net, "trainable", i).shared;
+        l->all += mc_nn_elements(net, l->params[i]);
     }
     return l->grad && l->params;
 }
 
-static mc_node *flat_of(mc_net *net, struct layout *l, mc_node *cost, mc_node *examples)
+static mc_node *flat_of(mc_net *net, struct mc_layout *l, mc_node *cost, mc_node *examples)
 {
     const int n = l->n + net->nrunning;
     mc_node **wrt = mc_nn_keep(net, (size_t)n * sizeof *wrt + 1),
@@ -69,7 +63,7 @@ static void keep_there(mc_node *out[2])
     out[SUMS] = mc_gpu_from_host(out[SUMS]);
 }
 
-static bool part_function(struct mc_learner *r, struct layout *l)
+static bool part_function(struct mc_learner *r, struct mc_layout *l)
 {
     mc_net *net = r->net;
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING),
@@ -112,50 +106,78 @@ static bool add_function(struct mc_learner *r)
 static mc_node *taken(mc_net *net, mc_shared *s, const char *all, const char *sums, int64_t *at)
 {
     struct mc_nn_text t = { 0 };
-    mc_node *v = mc_shared_node(net->g, s);
-    int64_t size = 1;
-    for (int i = 0; i < mc_node_rank(v); i++) {
-        size *= mc_node_dims(v)[i];
-    }
+    const int64_t size = mc_nn_elements(net, s);
     mc_nn_addf(&t, "reshape(%s[%lld:%lld], shape(%s)) / cast(%s[2], %s)", all, (long long)*at,
-               (long long)(*at + size), mc_shared_name(s), sums, mc_dtype_name(mc_node_dtype(v)));
+               (long long)(*at + size), mc_shared_name(s), sums,
+               mc_dtype_name(mc_node_dtype(mc_shared_node(net->g, s))));
     *at += size;
     mc_node *y = t.bad ? NULL : mc_formula(net->g, t.s);
     mc_nn_free(&t);
     return y;
 }
 
-/* name = all_reduce(input); the name, or NULL */
-static const char *reduced(struct mc_learner *r, const char *of, mc_dtype d, mc_node **input)
+/* The input of that name, (n), for the sum over this rank's parts; its name with the net's prefix, or NULL. */
+static const char *summed(struct mc_learner *r, const char *of, mc_dtype d, int64_t n, mc_node **input)
+{
+    const char *in = mc_nn_name(r->net, of);
+    *input = in ? mc_input_sized(r->net->g, in, d, 1, &n) : NULL;
+    return *input ? in : NULL;
+}
+
+/* in_all = all_reduce(what of in); the name, or NULL */
+static const char *reduced(struct mc_learner *r, const char *in, const char *what)
 {
     struct mc_nn_text t = { 0 };
-    const char *in = mc_nn_name(r->net, of);
-    *input = in ? mc_input(r->net->g, in, d, 1) : NULL;
-    mc_nn_addf(&t, "%s_all", of);
-    const char *all = t.bad ? NULL : mc_nn_name(r->net, t.s);
-    mc_node *y = all && *input
-                     ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s%s)", all, in,
-                                   r->comm ? ", group='" GROUP "'" : "", r->any_order ? ", order='any'" : "")
+    mc_nn_addf(&t, "%s_all", in);
+    const char *all = t.bad ? NULL : mc_nn_keep_text(r->net, t.s, t.n);
+    mc_node *y = all ? mc_formulaf(r->net->g, "%s = all_reduce(%s%s%s%s)", all, in, what, mc_learner_group(r),
+                                   mc_learner_order(r))
                      : NULL;
     mc_nn_free(&t);
     return y ? all : NULL;
 }
 
-static bool step_function(struct mc_learner *r, struct layout *l)
+/* Of the parameters and of what the rule remembers of them. */
+static mc_updates learned(struct mc_learner *r, struct mc_layout *l, const char *flat, const char *all,
+                          const char *sums)
+{
+    int64_t at = 0;
+    if (r->shard.on) {
+        return mc_shard_updates(r, l, flat, sums);
+    }
+    for (int i = 0; i < l->n; i++) {
+        l->grad[i] = taken(r->net, l->params[i], all, sums, &at);
+    }
+    return mc_updates_of(r->net, NULL, l->n, l->params, l->grad, NULL);
+}
+
+static int64_t of_running(mc_net *net)
+{
+    int64_t n = 0;
+    for (int i = 0; i < net->nrunning; i++) {
+        n += mc_nn_elements(net, net->running[i].shared);
+    }
+    return n;
+}
+
+static bool step_function(struct mc_learner *r, struct mc_layout *l)
 {
     mc_net *net = r->net;
     mc_node *in[2];
-    int64_t at = 0;
-    const char *all = reduced(r, "parts_flat", mc_nn_float(), &in[FLAT]),
-               *sums = reduced(r, "parts_sums", MC_FLOAT64, &in[SUMS]);
-    if (!all || !sums || !mc_nn_sums(net)) {
+    const int64_t dims = l->all + of_running(net);
+    const char *flat = summed(r, "parts_flat", mc_nn_float(), dims, &in[FLAT]),
+               *part_sums = summed(r, "parts_sums", MC_FLOAT64, 3, &in[SUMS]);
+    struct mc_nn_text running = { 0 };
+    mc_nn_addf(&running, "[%lld:]", (long long)l->all);
+    /* shares of gradients need no all_reduce: where they are divided, only what follows them does */
+    const bool some = !r->shard.on || net->nrunning;
+    const char *sums = part_sums ? reduced(r, part_sums, "") : NULL,
+               *all = flat && some && !running.bad ? reduced(r, flat, r->shard.on ? running.s : "") : NULL;
+    mc_nn_free(&running);
+    if (!sums || (some && !all) || !mc_nn_sums(net)) {
         return mc_nn_check_error(net, false);
     }
-    for (int i = 0; i < l->n; i++) {
-        l->grad[i] = taken(net, l->params[i], all, sums, &at);
-    }
-    mc_updates u = mc_updates_of(net, NULL, l->n, l->params, l->grad, NULL),
-               own = { NULL, NULL, u.n + net->nrunning + 1 };
+    mc_updates u = learned(r, l, flat, all, sums), own = { NULL, NULL, u.n + net->nrunning + 1 };
     own.of = u.n ? mc_nn_keep(net, (size_t)own.n * sizeof *own.of) : NULL;
     own.to = own.of ? mc_nn_keep(net, (size_t)own.n * sizeof *own.to) : NULL;
     if (!own.to) {
@@ -163,6 +185,7 @@ static bool step_function(struct mc_learner *r, struct layout *l)
     }
     memcpy(own.of, u.of, (size_t)u.n * sizeof *u.of);
     memcpy(own.to, u.to, (size_t)u.n * sizeof *u.to);
+    int64_t at = r->shard.on ? 0 : l->all;
     for (int i = 0; i < net->nrunning; i++) {
         mc_shared *s = net->running[i].shared;
         own.of[u.n + i] = mc_shared_node(net->g, s);
@@ -176,13 +199,12 @@ static bool step_function(struct mc_learner *r, struct layout *l)
                                              .update_of = own.of,
                                              .update = own.to,
                                              .nupdate = own.n });
-    const int64_t dims = at;
     r->nothing[FLAT] = r->step ? mc_array_new(mc_nn_float(), 1, &dims) : NULL;
     r->nothing[SUMS] = r->nothing[FLAT] ? mc_array_new(MC_FLOAT64, MC_SHAPE(3)) : NULL;
-    return r->nothing[SUMS] != NULL;
+    return r->nothing[SUMS] != NULL && (!r->shard.on || mc_shard_gathers(r));
 }
 
-mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts)
+static mc_learner *make(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts, bool shard)
 {
     const int64_t ranks = comm ? mc_comm_size(comm) : 1;
     if (mc_nn_null(net, "net")) {
@@ -200,13 +222,17 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
         return NULL;
     }
     struct mc_learner *r = mc_calloc(1, sizeof *r, "nets");
-    struct layout l = { 0 };
+    struct mc_layout l = { 0 };
     if (!r) {
         return NULL;
     }
-    *r = (struct mc_learner){
-        .net = net, .comm = comm, .parts = parts, .each = (batch + parts - 1) / parts, .any_order = any_order
-    };
+    *r = (struct mc_learner){ .net = net,
+                              .comm = comm,
+                              .parts = parts,
+                              .each = (batch + parts - 1) / parts,
+                              .batch = batch,
+                              .any_order = any_order,
+                              .shard = { .on = shard, .at = -1 } };
     r->rng = mc_shared_named(net->g, net->rng);
     const bool good = (!comm || mc_graph_ranks(net->g, GROUP, comm) == MC_OK) && parameters(net, &l) &&
                       part_function(r, &l) && add_function(r) && step_function(r, &l);
@@ -220,9 +246,25 @@ mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t pa
     return r;
 }
 
+mc_learner *mc_learner_new(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts)
+{
+    return make(net, comm, batch, parts, false);
+}
+
+mc_learner *mc_learner_sharded(mc_net *net, mc_comm *comm, int64_t batch, int64_t parts)
+{
+    return make(net, comm, batch, parts, true);
+}
+
+const mc_function *mc_learner_part(const mc_learner *r)
+{
+    return r ? r->part : NULL;
+}
+
 void mc_learner_free(mc_learner *r)
 {
     if (r) {
+        mc_shard_free(&r->shard);
         mc_function_free(r->part);
         mc_function_free(r->add);
         mc_function_free(r->step);
@@ -230,6 +272,47 @@ void mc_learner_free(mc_learner *r)
         mc_array_unref(&r->nothing[SUMS]);
         mc_free(r);
     }
+}
+
+/* ---- do all ranks make the same steps? ---- */
+
+/* What a net is made from, a line a thing: the program's own lines come first, as they say it best. */
+static void describe(const struct mc_learner *r, const char *more, struct mc_nn_text *t)
+{
+    mc_net *net = r->net;
+    mc_node *cost = mc_net_cost(net, MC_TRAINING);
+    mc_nn_addf(t, "%s%sparts %lld of a batch of %lld\nstates %s\nrule %s\nloss %s\n", more ? more : "",
+               more && *more && more[strlen(more) - 1] != '\n' ? "\n" : "", (long long)r->parts,
+               (long long)r->batch, r->shard.on ? "divided among ranks" : "whole on each rank",
+               net->train.rule, net->train.loss);
+    for (int i = 0; mc_net_param(net, NULL, i).name; i++) {
+        const mc_param p = mc_net_param(net, NULL, i);
+        const mc_node *v = mc_shared_node(net->g, p.shared);
+        mc_nn_addf(t, "parameter %s %s", p.name, mc_dtype_name(mc_node_dtype(v)));
+        for (int k = 0; k < mc_node_rank(v); k++) {
+            mc_nn_addf(t, "%c%lld", k ? 'x' : ' ', (long long)mc_node_dims(v)[k]);
+        }
+        mc_nn_addf(t, "\n");
+    }
+    char *formulas = mc_graph_text(net->g, 1, &cost);
+    mc_nn_addf(t, "%s", formulas ? formulas : "");
+    t->bad |= !formulas;
+    mc_text_free(formulas);
+}
+
+mc_status mc_learner_agree(mc_learner *r, const char *more)
+{
+    if (!r) {
+        return mc_fail(MC_EARG, "learner_agree: the learner is missing");
+    }
+    struct mc_nn_text t = { 0 };
+    describe(r, more, &t);
+    const mc_status s = t.bad     ? mc_fail(MC_EMEMORY, "out of memory")
+                        : r->comm ? mc_comm_agree(r->comm, t.s)
+                                  : MC_OK;
+    r->agreed |= s == MC_OK;
+    mc_nn_free(&t);
+    return s;
 }
 
 /* ---- a step ---- */
@@ -312,7 +395,8 @@ mc_status mc_learner_step(mc_learner *r, const mc_array *x, const mc_array *t)
     }
     mc_array *sum[2] = { NULL, NULL };
     uint64_t drawn = 0;
-    mc_status s = drawn_so_far(r, &drawn);
+    mc_status s = r->agreed ? MC_OK : mc_learner_agree(r, NULL);
+    s = s == MC_OK ? drawn_so_far(r, &drawn) : s;
     s = s == MC_OK ? tree(r, x, t, rank * per, per, drawn, sum) : s;
     s = s == MC_OK ? mc_call(r->step, MC_IN(sum[FLAT], sum[SUMS]), MC_NONE) : s;
     s = s == MC_OK ? draw_at(r, drawn + (uint64_t)r->parts) : s;

@@ -294,11 +294,11 @@ static bool count_steps(struct making *m, const struct rule *r)
     return now && add(m, mc_shared_node(m->net->g, s), now);
 }
 
-static bool one_parameter(struct making *m, struct use use[2], mc_shared *param, mc_node *grad)
+/* The new value of p, whose name is `own`; the updates of the rule's state are added. */
+static mc_node *new_value(struct making *m, struct use use[2], const char *own, mc_node *p, mc_node *grad)
 {
     mc_graph *g = m->net->g;
-    mc_node *p = mc_shared_node(g, param);
-    struct mc_nn_holes h = { .n = 0, .own = mc_shared_name(param) };
+    struct mc_nn_holes h = { .n = 0, .own = own };
     double most = mc_nn_real(&use[0].set, "max_norm");
     let(m, &h, "p", "%s", h.own);
     let(m, &h, "g", "%s_grad", h.own);
@@ -318,6 +318,12 @@ static bool one_parameter(struct making *m, struct use use[2], mc_shared *param,
     mc_node *to = step(m, &use[0], &h, p);
     to = to && most > 0 && mc_node_rank(p) > 1 ? mc_norm_constraint(m->net, to, most, NULL) : to;
     mc_label(g, before);
+    return to;
+}
+
+static bool one_parameter(struct making *m, struct use use[2], mc_shared *param, mc_node *grad)
+{
+    mc_node *p = mc_shared_node(m->net->g, param), *to = new_value(m, use, mc_shared_name(param), p, grad);
     return to && add(m, p, to);
 }
 
@@ -345,6 +351,44 @@ static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *
     return good;
 }
 
+/* Sets the rate, and counts steps if the rule does. */
+static bool begin(struct making *m, struct use use[2], const char *rule)
+{
+    return read_rule(use, m->line, m->line->text) &&
+           rate_variable(m->net, rule ? mc_nn_real(&use[0].set, "rate") : m->net->train.rate);
+}
+
+static bool counted(struct making *m, struct use use[2])
+{
+    const bool counts = use[0].rule->counts || (use[1].rule && use[1].rule->counts);
+    return !counts || count_steps(m, use[0].rule);
+}
+
+mc_updates mc_nn_share_updates(mc_net *net, const char *name, mc_node *p, mc_node *grad, mc_node **to)
+{
+    struct mc_nn_line line = mc_nn_own_line(net, net->train.rule);
+    struct making m = { .net = net, .line = &line };
+    struct use *use = mc_nn_keep(net, 2 * sizeof *use);
+    mc_updates none = { NULL, NULL, 0 };
+    *to = NULL;
+    if (!use || mc_graph_status(net->g) < 0 || !begin(&m, use, NULL)) {
+        mc_nn_check_error(net, false);
+        return none;
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *const whole = i ? "clip" : "max_norm"; /* norms of what a rank has not */
+        if (mc_nn_real(&use[0].set, whole) > 0) {
+            mc_mistake(net->g, MC_EUNSUPPORTED,
+                       "the states of '%s' cannot be divided among ranks: %s needs whole parameters",
+                       net->train.rule, whole);
+            return none;
+        }
+    }
+    mc_name(p, name);
+    *to = counted(&m, use) ? new_value(&m, use, name, p, grad) : NULL;
+    return *to ? m.out : none;
+}
+
 static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads,
                        const char *rule)
 {
@@ -353,10 +397,8 @@ static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *para
     struct use *use = mc_nn_keep(net, 2 * sizeof *use);
     mc_node **grad = mc_nn_keep(net, (size_t)n * sizeof *grad + 1);
     mc_updates none = { NULL, NULL, 0 };
-    if (!use || !grad || mc_graph_status(net->g) < 0 || !read_rule(use, &line, line.text) ||
-        !rate_variable(net, rule ? mc_nn_real(&use[0].set, "rate") : net->train.rate) ||
-        !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) ||
-        ((use[0].rule->counts || (use[1].rule && use[1].rule->counts)) && !count_steps(&m, use[0].rule))) {
+    if (!use || !grad || mc_graph_status(net->g) < 0 || !begin(&m, use, rule) ||
+        !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) || !counted(&m, use)) {
         mc_nn_check_error(net, false);
         return none;
     }

@@ -312,7 +312,8 @@ MC_API mc_node *mc_shared_node(mc_graph *g, mc_shared *s);
 MC_API mc_shared *mc_shared_named(mc_graph *g, const char *name);
 MC_API const char *mc_shared_name(const mc_shared *s);         /* its name */
 MC_API mc_array *mc_shared_get(const mc_shared *s);            /* a copy of the value, the caller's */
-/* The memory itself, not a copy; one more owner.  The next call or mc_shared_set may write to it. */
+/* The memory itself, not a copy; one more owner.  The next call or mc_shared_set may write to it.
+ * From then on functions keep no prepared form of it from call to call, as its owner may write to it. */
 MC_API mc_array *mc_shared_borrow(mc_shared *s);
 /* Copies value in.  The shape must fit, else MC_ESHAPE; a dtype that would lose digits is MC_ETYPE. */
 MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value);

@@ -288,7 +288,9 @@ struct mc_shared {
     struct mc_type type;           /* what values it accepts */
     mc_array *value;
     pthread_mutex_t lock;
-    uint64_t version;              /* incremented by each set; plans compare it */
+    uint64_t version;              /* incremented by each set and each update */
+    /* mc_shared_borrow gave the memory to somebody, who may write to it without a new version */
+    bool lent;
     int random;                    /* for random streams: number of the next stream */
     bool is_random;
     bool varies;                   /* its shape changed, though a function was compiled for it */

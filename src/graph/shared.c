@@ -155,7 +155,11 @@ mc_array *mc_shared_borrow(mc_shared *s)
         mc_fail(MC_EARG, "shared_borrow: the shared variable is NULL");
         return NULL;
     }
-    return mc_array_ref(s->value);
+    pthread_mutex_lock(&s->lock);
+    s->lent = true;
+    mc_array *value = mc_array_ref(s->value);
+    pthread_mutex_unlock(&s->lock);
+    return value;
 }
 
 /* Does s accept the value?  what: the function named in the message. */

@@ -178,6 +178,7 @@ static mc_status find_lives(struct mc_profile *p, const struct mc_function *f)
     p->arena = plan ? plan->arena : 0;
     p->scratch = plan ? plan->scratch : 0;
     p->loops = mc_loops_memory(f);
+    p->prepared = plan ? mc_prepared_memory(f, plan) : 0;
     return MC_OK;
 }
 
@@ -431,6 +432,10 @@ static void memory_table(struct mc_str *out, const struct mc_function *f, const 
     if (p->loops) {
         mc_str_add(out, "\n  Values and states of loops: ");
         mc_str_bytes(out, (double)p->loops);
+    }
+    if (p->prepared) {
+        mc_str_add(out, "\n  Filters and weights that solvers keep: ");
+        mc_str_bytes(out, (double)p->prepared);
     }
     mc_str_addf(out, "\n\n<bytes> <offset> <from step> <to step> <type> <value>\n");
     for (size_t i = 0; i < p->life.n && i < MOST_VALUES; i++) {

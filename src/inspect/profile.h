@@ -32,6 +32,7 @@ struct mc_profile {
     VEC(struct mc_life) life;    /* the largest first; empty before the first call */
     size_t arena, scratch, separate; /* planned bytes; separate: if no two values shared memory */
     size_t loops;                /* bytes for values and states of the bodies of loops */
+    size_t prepared;             /* bytes that solvers keep from call to call */
 };
 mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f);
 void mc_profile_free(struct mc_profile *p);

@@ -426,6 +426,10 @@ static void memory(const struct page *g)
         mc_str_add(g->out, ", values and states of loops ");
         mc_str_bytes(g->out, (double)g->p->loops);
     }
+    if (g->p->prepared) {
+        mc_str_add(g->out, ", filters and weights that solvers keep ");
+        mc_str_bytes(g->out, (double)g->p->prepared);
+    }
     mc_str_addf(g->out,
                 ".</p>\n<div class=\"card\"><svg class=\"mem\" viewBox=\"0 0 1000 %.0f\" role=\"img\">\n",
                 high + 34);

@@ -115,7 +115,7 @@ const char *mc_function_graph_text(const mc_function *f)
 size_t mc_function_memory(const mc_function *f)
 {
     const struct mc_shape_plan *plan = f ? mc_newest_plan(f) : NULL;
-    return plan ? plan->memory + mc_loops_memory(f) : 0;
+    return plan ? plan->memory + mc_loops_memory(f) + mc_prepared_memory(f, plan) : 0;
 }
 size_t mc_loops_memory(const struct mc_function *f)
 {

@@ -89,10 +89,11 @@ struct mc_plan {
     size_t workspace;                       /* bytes that a run needs, aligned to 64 */
     mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
     /* Operands that the problem says stay the same: prepare() stores what run() makes of them, `prepared`
-     * bytes, which run() then reads at operand[MC_PREPARED]; NULL there: it was not called.  prepare NULL:
-     * nothing is prepared. */
+     * bytes, which run() then reads at operand[MC_PREPARED]; NULL there: it was not called.  Both have the
+     * same workspace.  prepare NULL: nothing is prepared. */
     size_t prepared;
-    void (*prepare)(const struct mc_plan *p, void *const *operand, void *prepared, int threads);
+    void (*prepare)(const struct mc_plan *p, void *const *operand, void *prepared, void *workspace,
+                    int threads);
     void (*destroy)(struct mc_plan *p);     /* frees what plan() made beyond this struct; may be NULL */
     struct mc_plan *child[2];
     void *state;

@@ -99,7 +99,7 @@ static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *pla
             free_operands(site, c.workspace);
             return (struct mc_timing){ 0 };
         }
-        plan->prepare(plan, t->operand, t->operand[MC_PREPARED], 0);
+        plan->prepare(plan, t->operand, t->operand[MC_PREPARED], c.workspace, 0);
     }
     const struct mc_timing got = (site ? site->time : mc_time)(call, &c, t->each, most);
     if (plan->prepare) {

@@ -105,7 +105,8 @@ static mc_status prepare(const struct loop *x)
     mc_status s = MC_OK;
     place(x);
     for (int i = 0; i < x->nrun && s == MC_OK; i++) {
-        s = mc_heavy_prepare(x->body, x->plan, x->run[i]);
+        const int step = x->run[i];
+        s = mc_heavy_prepare(x->body, x->plan, step, x->body->arena + x->plan->step[step].workspace_at);
     }
     return s;
 }

@@ -84,6 +84,9 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     struct mc_heavy *h = sp->heavy;
     struct mc_conv_problem q, whole;
     TRY(mc_convolve_problem(f, p, step, &q));
+    int v[3];
+    operands_by_role(f, &f->code->program.step.at[step], v);
+    q.w_stays = q.s.pass != CONV_WEIGHTS && mc_heavy_stays(f, v[CONV_W]);
     whole = q;
     h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? plan_for(f, p, step, &whole) : NULL;
     h->epilogue.by_solver = h->plan != NULL;
@@ -92,6 +95,9 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     }
     if (!h->plan) {
         return mc_last_status();
+    }
+    if (q.w_stays) {
+        mc_heavy_keep(f, h, v[CONV_W]);
     }
     sp->flops = 2;
     for (int a = 0; a < 3; a++) {
@@ -142,7 +148,7 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_heavy *h = p->step[step].heavy;
     const struct mc_heavy_epilogue *e = &h->epilogue;
-    void *operand[CONV_NOPERAND] = { 0 };
+    void *operand[MC_PLAN_OPERANDS] = { [MC_PREPARED] = h->prepared };
     int v[3];
     operands_by_role(f, st, v);
     for (int i = 0; i < 3; i++) {
@@ -153,4 +159,13 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
         operand[CONV_BIAS] = e->bias < 0 ? NULL : f->ptr[e->bias];
     }
     return mc_convolve_with(f, p, step, h->plan, operand, scratch);
+}
+
+void mc_convolve_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_heavy *h = p->step[step].heavy;
+    int v[3];
+    operands_by_role(f, &f->code->program.step.at[step], v);
+    void *operand[MC_PLAN_OPERANDS] = { [CONV_W] = f->ptr[v[CONV_W]] };
+    h->plan->prepare(h->plan, operand, h->prepared, scratch, f->threads);
 }

@@ -2,14 +2,15 @@
 #include "exec/heavy/heavy.h"
 
 /* A family's functions for a step. plan: at a shape; operands whose strides no solver takes are copied. run:
- * the plan. */
+ * the plan. prepare: calls the plan's prepare() for the step's prepared memory. */
 static const struct heavy {
     const char *family;
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
     mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+    void (*prepare)(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 } rows[] = {
-    [SOLVERS_GEMM] = { "gemm", mc_product_plan,  mc_product_run },
-    [SOLVERS_CONV] = { "conv", mc_convolve_plan, mc_convolve_run },
+    [SOLVERS_GEMM] = { "gemm", mc_product_plan,  mc_product_run, mc_product_prepare },
+    [SOLVERS_CONV] = { "conv", mc_convolve_plan, mc_convolve_run, mc_convolve_prepare },
     [SOLVERS_POOL] = { "pool", mc_pooling_plan,  mc_pooling_run },
     [SOLVERS_NORM] = { "norm", mc_across_plan,   mc_across_run },
 };
@@ -24,9 +25,31 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                      char *scratch)
 {
     const struct mc_heavy *h = (struct mc_heavy *)e;
-    return h->idle     ? MC_OK
-           : h->pooled ? mc_pooled_step_run(f, p, step, scratch)
-                       : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
+    if (h->idle) {
+        return MC_OK;
+    }
+    if (h->pooled) {
+        return mc_pooled_step_run(f, p, step, scratch);
+    }
+    const struct heavy *row = row_of(&f->code->program.step.at[step]);
+    if (h->kept.calls && mc_heavy_is_due((struct mc_heavy *)e)) {
+        row->prepare(f, p, step, scratch);
+    }
+    return row->run(f, p, step, scratch);
+}
+
+mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    struct mc_heavy *h = p->step[step].heavy;
+    if (!h || h->idle || h->pooled || !h->plan->prepare) {
+        return MC_OK;
+    }
+    h->prepared = h->prepared ? h->prepared : mc_alloc_pages(h->plan->prepared, "loop");
+    if (!h->prepared) {
+        return MC_EMEMORY;
+    }
+    row_of(&f->code->program.step.at[step])->prepare(f, p, step, scratch);
+    return MC_OK;
 }
 
 static const struct mc_exec_ops ops = { .run = run };
@@ -57,22 +80,6 @@ void mc_heavy_free(struct mc_heavy *h)
         mc_free_pages(h->prepared);
         mc_free(h);
     }
-}
-
-mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step)
-{
-    struct mc_heavy *h = p->step[step].heavy;
-    if (!h || h->idle || h->pooled || !h->plan->prepare) {
-        return MC_OK;
-    }
-    if (!h->prepared) {
-        h->prepared = mc_alloc_pages(h->plan->prepared, "loop");
-    }
-    if (!h->prepared) {
-        return MC_EMEMORY;
-    }
-    mc_product_prepare(f, p, step);
-    return MC_OK;
 }
 
 const char *mc_heavy_family(const struct mc_step *st)

@@ -19,6 +19,15 @@ static inline int mc_heavy_term(const struct mc_heavy_epilogue *e)
 {
     return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
 }
+/* Of a call: the value of the operand that stays the same until somebody changes its variable.  A value is
+ * prepared when a second call reads it. */
+struct mc_kept {
+    const struct mc_shared *of; /* NULL: a constant */
+    bool calls;                 /* the plan's operand stays the same from call to call */
+    bool seen;                  /* a call has read the value of this version at this address */
+    const void *at;
+    uint64_t version;
+};
 struct mc_heavy {
     struct mc_exec exec;
     struct mc_plan *plan;
@@ -30,7 +39,9 @@ struct mc_heavy {
     bool idle;                  /* the steps that read the result do this step's work */
     /* by operand of a product: offset in the scratch of its contiguous copy; -1: not copied */
     int64_t copy[2];
-    void *prepared;             /* of operands that stay the same; NULL: the plan prepares nothing */
+    /* what the plan made of the operand that stays the same, at `prepared`; NULL: nothing */
+    void *prepared;
+    struct mc_kept kept;
 };
 /* Is it a solver step whose work is done by the steps that read its result? */
 static inline bool mc_heavy_is_skipped(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
@@ -39,6 +50,8 @@ static inline bool mc_heavy_is_skipped(const struct mc_step_plan *sp) { return s
 const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
 /* name of the solver at that shape: "fft"; "idle" if the steps that read the result do the work */
 const char *mc_heavy_solver(const struct mc_heavy *h);
+/* For operands that stay the same in all steps of a loop: before the first step; addresses are known. */
+mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* called when sizes and strides are known, before offsets are */
 mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 void mc_heavy_free(struct mc_heavy *h);
@@ -70,6 +83,7 @@ mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p,
                            const struct mc_plan *plan, void **operand, char *scratch);
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+void mc_convolve_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* pooling.c */
 struct mc_pool_problem;
 /* v: the value of each role; -1: there is no such array, or nothing reads the marks */
@@ -91,10 +105,17 @@ bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_pla
 /* the same, whatever the backend's solvers can do */
 bool mc_heavy_epilogue_terms(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
                              struct mc_heavy_epilogue *e);
-/* For operands that stay the same in all steps of a loop: before the first step; addresses are known. */
-mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step);
+/* prepared.c: operands that stay the same.  Does value v stay the same in all steps of the loop whose body f
+ * is, or from call to call?  Nothing is prepared in a device's own memory. */
+bool mc_heavy_stays(const struct mc_function *f, int v);
+/* once the plan is made, whose problem says that v stays the same */
+void mc_heavy_keep(const struct mc_function *f, struct mc_heavy *h, int v);
+/* In a call of a step whose operand is kept: is it to be prepared now?  Then there is memory for it. */
+bool mc_heavy_is_due(struct mc_heavy *h);
+/* bytes that the steps of the plan hold from call to call */
+size_t mc_prepared_memory(const struct mc_function *f, const struct mc_shape_plan *p);
 /* product.c */
-void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step);
+void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 

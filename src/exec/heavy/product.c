@@ -72,14 +72,6 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
     return true;
 }
 
-/* Is value v the same in all steps of the loop whose body f is? */
-static bool stays(const struct mc_function *f, int v)
-{
-    const struct mc_value *root = &f->code->program.value.at[mc_value_root(&f->code->program, v)];
-    return f->is_body && !f->code->device->space &&
-           (root->kind == VALUE_CONST || (root->kind == VALUE_INPUT && root->input >= f->first_constant));
-}
-
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -115,7 +107,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
         q.bs[0] = b->type.dims[0] == 1 ? 0 : q.bs[0];
     }
     dense_strides(y, q.cs);
-    q.b_stays = q.batch == 1 && h->copy[1] < 0 && stays(f, mc_heavy_source(f, n, 1));
+    q.b_stays = q.batch == 1 && h->copy[1] < 0 && mc_heavy_stays(f, mc_heavy_source(f, n, 1));
     struct mc_gemm_problem whole = q;
     const struct mc_backend *backend = f->code->backend;
     h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? backend->product(&whole, &p->options) : NULL;
@@ -126,18 +118,21 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     if (!h->plan) {
         return mc_last_status();
     }
+    if (q.b_stays) {
+        mc_heavy_keep(f, h, mc_heavy_source(f, n, 1));
+    }
     sp->flops = 2.0 * (double)q.batch * (double)q.m * (double)q.n * (double)q.k;
     mc_status s = q.has_epilogue && !h->epilogue.by_solver ? mc_epilogue_plan(f, p, step) : MC_OK;
     sp->workspace = copies + mc_heavy_copies(h) + h->plan->workspace + 64;
     return s;
 }
 
-void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step)
+void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_heavy *h = p->step[step].heavy;
     const int b = mc_heavy_source(f, f->code->program.step.at[step].heavy, 1);
     void *operand[MC_PLAN_OPERANDS] = { [GEMM_B] = f->ptr[b] };
-    h->plan->prepare(h->plan, operand, h->prepared, f->threads);
+    h->plan->prepare(h->plan, operand, h->prepared, scratch, f->threads);
 }
 
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)

@@ -28,6 +28,7 @@ struct mc_conv_problem {
     /* on the CPU: a function that the solver calls for each finished block */
     bool has_epilogue;
     bool residual;                  /* c0 is an operand of its own, not the old result */
+    bool w_stays;                   /* w is the same in many runs; on the host, forward and inputs */
     bool has_bias;                  /* on a GPU, forward: one number is added for each filter */
     enum mc_act act;                /* on a GPU, forward: applied to the sum with c0 and bias */
     /* on a GPU: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */

@@ -102,6 +102,7 @@ void mc_conv_key(const struct mc_problem *p_, struct mc_str *out)
     mc_str_add(out, p->alpha != 1 ? " a" : "");
     mc_str_add(out, p->beta == 0 ? "" : p->residual ? " c0 apart" : " c0");
     mc_str_add(out, p->has_epilogue ? " e" : "");
+    mc_str_add(out, p->w_stays ? " stays" : "");
     mc_str_add(out, p->has_bias ? " bias" : "");
     mc_str_add(out, mc_act_names[p->act]);
     mc_str_add(out, p->wide ? " wide" : "");

@@ -68,6 +68,7 @@ struct mc_conv_run {
     mc_conv_epilogue *epilogue; /* NULL: none */
     void *arg;
     int64_t size;               /* of an element */
+    char *prepared;             /* NULL: nothing is prepared */
     char *workspace;
     int threads;
 };

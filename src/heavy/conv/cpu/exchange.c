@@ -121,7 +121,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_prob
         return NULL;
     }
     c.inner |= INNER_EXCHANGE;
-    c.has_epilogue = false;
+    c.has_epilogue = c.w_stays = false;
     d->base.run = run;
     d->roles = roles;
     d->base.child[0] = mc_conv_plan_in(p->base.family, &c, &p->base.options);
@@ -152,7 +152,7 @@ static double finish_cost(const struct mc_conv_problem *p)
 static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
 {
     c.inner |= INNER_EXCHANGE;
-    c.has_epilogue = false;
+    c.has_epilogue = c.w_stays = false;
     return 2e-7 + mc_plan_cheapest(&c.base) + finish_cost(p);
 }
 

@@ -108,7 +108,7 @@ static struct mc_conv_problem inside(const struct mc_conv_problem *p, int64_t n,
     struct mc_conv_problem c = *p;
     int64_t *const stride[] = { c.at.x, c.at.w, c.at.y };
     c.dtype = inner_type(p);
-    c.wide = false;
+    c.wide = c.w_stays = false;
     c.inner |= INNER_RELAYOUT;
     c.s.n = n;
     for (int role = CONV_X; role <= CONV_Y; role++) {

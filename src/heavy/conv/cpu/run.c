@@ -20,6 +20,9 @@ struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand
         .workspace = workspace,
         .threads = threads > 0 ? threads : mc_team_size(),
     };
+    if (p->w_stays) {
+        r.prepared = operand[MC_PREPARED];
+    }
     if (p->beta != 0) {
         r.c0 = operand[CONV_C0];
     }

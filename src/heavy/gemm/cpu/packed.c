@@ -341,8 +341,10 @@ static size_t panels_at(const struct packed *d, const struct mc_gemm_problem *p,
     return (size_t)(j / d->cols * gemm_ceil(p->k, d->kc) + k / d->kc) * d->b_bytes;
 }
 
-static void prepare(const struct mc_plan *plan, void *const *operand, void *prepared, int threads)
+static void prepare(const struct mc_plan *plan, void *const *operand, void *prepared, void *workspace,
+                    int threads)
 {
+    (void)workspace;
     const struct packed *d = (const struct packed *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     const struct mc_gemm_run r = { .p = p, .b = operand[GEMM_B], .size = mc_dtypes[p->dtype].size };

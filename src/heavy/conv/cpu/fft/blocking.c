@@ -131,7 +131,8 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
         s->at = at;
         at += (size_t)(far * (together ? rows : slim ? slim_rows(d) : d->frequencies)) * sizeof(float);
         at = (at + LINE - 1) / LINE * LINE;
-        s->far = at - s->at > FAR;
+        s->bytes = at - s->at;
+        s->far = s->bytes > FAR;
     }
     d->tile_at = at;
     const int64_t tile = fft_tile(d->size, d->kernel->lanes),
@@ -227,7 +228,10 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
                             : role == CONV_W ? filter_part(d, s)
                                              : 1;
         sum += vectors * area * turn *
-               ((slim ? 1 : transform_count(d, role)) * part +
+               ((slim                         ? 1
+                 : role == CONV_W && d->stays ? 0
+                                              : transform_count(d, role)) *
+                    part +
                 (slim ? mc_fft_blocks(d, M) * SLIM_COLUMNS : 0));
     }
     return (double)s->groups * sum;
@@ -366,6 +370,7 @@ bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
         if (!tiles(&one, &p->s, i)) {
             continue;
         }
+        one.stays = p->w_stays;
         index_sizes(&one, p->s.pass);
         if (!fit(&one, &p->s, p->base.options.workspace)) {
             continue;

@@ -72,6 +72,10 @@ static struct mc_plan *plan_any(const struct mc_problem *p, int which)
         slots++;
     }
     d->base.workspace = mc_fft_lay_out(d, slots);
+    if (d->stays && !d->slim) {
+        d->base.prepared = mc_fft_prepared(d, conv(p)->s.groups);
+        d->base.prepare = mc_fft_prepare;
+    }
     return &d->base;
 }
 
@@ -107,7 +111,7 @@ static double estimate_any(const struct mc_problem *p_, int which)
     }
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops;
     const double seconds = mc_fft_cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p)) +
-                           mc_conv_copy(2 * filter_bytes(&d, s));
+                           mc_conv_copy((d.stays && !d.slim ? 1 : 2) * filter_bytes(&d, s));
     const double steps = (double)s->groups * mc_fft_blocks(&d, M) * mc_fft_blocks(&d, C) *
                          mc_fft_blocks(&d, F);
     return 5e-6 * steps + seconds / mc_conv_threads(seconds, (double)d.frequencies / 4);

@@ -24,7 +24,7 @@ struct spectra {
     int row, lane;              /* letters */
     /* floats from re to im of a row; from a frequency to the next; from a row to the next */
     int64_t width, step, next;
-    size_t at;                  /* offset in the workspace */
+    size_t at, bytes;           /* offset in the workspace */
     bool far;                   /* larger than the caches */
 };
 struct fft {
@@ -40,6 +40,7 @@ struct fft {
     int summed, rows, lanes;    /* letters of the product */
     int order[NLETTER];         /* of the loops over blocks, the outermost first */
     bool slim;                  /* filters are slim: operand b or c of the product */
+    bool stays;                 /* w's spectra are computed once for many runs, unless filters are slim */
     int64_t taps, near; /* rows of a filter; rows of w's spectra whose columns are transformed at once */
     /* each block of the summed letter is added to the result in memory */
     bool partial;
@@ -76,6 +77,9 @@ bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which);
 size_t mc_fft_lay_out(struct fft *d, int slots);        /* bytes of the workspace */
 double mc_fft_blocks(const struct fft *d, int letter);  /* number of blocks */
 double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s); /* of one thread */
+size_t mc_fft_prepared(const struct fft *d, int64_t groups);    /* bytes of the spectra of all filters */
+void mc_fft_prepare(const struct mc_plan *plan, void *const *operand, void *prepared, void *workspace,
+                    int threads);
 mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 
 /* ---- one call ---- */
@@ -92,9 +96,21 @@ static inline int64_t fft_lanes_of(const struct mc_fft_call *x, const struct spe
 {
     return conv_ceil(x->n[s->lane], x->d->kernel->lanes);
 }
+/* The number of a block of w among those of all groups. */
+static inline int64_t fft_filter_block(const struct mc_fft_call *x)
+{
+    const struct fft *d = x->d;
+    const int64_t c = conv_ceil(d->all[C], d->block[C]), f = conv_ceil(d->all[F], d->block[F]);
+    return (x->group * c + x->at[C] / d->block[C]) * f + x->at[F] / d->block[F];
+}
+/* of this block */
 static inline float *fft_spectra(const struct mc_fft_call *x, int role)
 {
-    return (float *)(void *)(x->r.workspace + x->d->s[role].at);
+    const struct spectra *s = &x->d->s[role];
+    char *const at = role == CONV_W && x->r.prepared
+                         ? x->r.prepared + (size_t)fft_filter_block(x) * s->bytes
+                         : x->r.workspace + s->at;
+    return (float *)(void *)at;
 }
 static inline float *fft_slot(const struct mc_fft_call *x, int slot)
 {

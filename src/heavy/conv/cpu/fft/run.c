@@ -258,6 +258,9 @@ static void load_block(struct mc_fft_call *x, int role, int64_t loaded[4], doubl
 {
     const struct spectra *s = &x->d->s[role];
     const bool slim = is_slim(x->d, role);
+    if (role == CONV_W && x->r.prepared) {
+        return;
+    }
     const int64_t now[4] = { x->group, slim ? 0 : x->at[s->row], slim ? 0 : x->at[s->lane], 1 };
     if (memcmp(now, loaded, sizeof now) == 0) {
         return;
@@ -280,6 +283,36 @@ static void multiply(struct mc_fft_call *x, double seconds)
     }
 }
 
+/* Block `at` of that letter is the one in work. */
+static void set_block(struct mc_fft_call *x, int letter, int64_t at)
+{
+    const struct fft *d = x->d;
+    x->at[letter] = at * d->block[letter];
+    x->n[letter] = MC_MIN(d->block[letter], d->all[letter] - x->at[letter]);
+}
+
+size_t mc_fft_prepared(const struct fft *d, int64_t groups)
+{
+    return (size_t)(groups * conv_ceil(d->all[C], d->block[C]) * conv_ceil(d->all[F], d->block[F])) *
+           d->s[CONV_W].bytes;
+}
+
+void mc_fft_prepare(const struct mc_plan *plan, void *const *operand, void *prepared, void *workspace,
+                    int threads)
+{
+    const struct fft *d = (const struct fft *)(const void *)plan;
+    struct mc_fft_call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
+    const int64_t c = conv_ceil(d->all[C], d->block[C]), f = conv_ceil(d->all[F], d->block[F]),
+                  all = x.r.p->s.groups * c * f;
+    x.r.prepared = prepared;
+    for (int64_t b = 0; b < all; b++) {
+        x.group = b / f / c;
+        set_block(&x, C, b / f % c);
+        set_block(&x, F, b % f);
+        transform(&x, CONV_W, forward_task, mc_conv_work(x.r.p) / (double)all);
+    }
+}
+
 mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct fft *d = (const struct fft *)(const void *)plan;
@@ -295,9 +328,7 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
                                       b % blocks[2] };
         x.group = b / blocks[2] / blocks[1] / blocks[0];
         for (int i = 0; i < NLETTER; i++) {
-            const int letter = d->order[i];
-            x.at[letter] = at[i] * d->block[letter];
-            x.n[letter] = MC_MIN(d->block[letter], d->all[letter] - x.at[letter]);
+            set_block(&x, d->order[i], at[i]);
         }
         const bool last = x.at[d->summed] + x.n[d->summed] == d->all[d->summed];
         x.add = !d->partial && x.at[d->summed] > 0;

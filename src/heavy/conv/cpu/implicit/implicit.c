@@ -442,6 +442,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         slots++;
     }
     d->base.workspace = lay_out(d, &p->s, d->images, slots);
+    if (p->w_stays) {
+        const int64_t width = d->vectors * d->kernel->lanes;
+        d->base.prepared = (size_t)(p->s.groups * d->from * conv_volume(p->s.k) * width) * sizeof(float);
+        d->base.prepare = mc_implicit_prepare;
+    }
     return &d->base;
 }
 
@@ -471,7 +476,7 @@ static double estimate(const struct mc_problem *p_)
     const double result = n * groups * width * (double)conv_volume(inputs ? s->in : s->out);
     const double turned = (inputs ? p->at.x : p->at.y)[1] == 1 ? 0.1e-9 : 0.4e-9,
                  filters = groups * from * taps * width;
-    const double copies = 0.3e-9 * source + 0.7e-9 * filters +
+    const double copies = 0.3e-9 * source + (p->w_stays ? 0 : 0.7e-9) * filters +
                           (weights ? 0.25e-9 * n * positions * groups * width : turned * result);
     const double seconds = 2 * products / (rate * mc_conv_peak(p)) + tiles * 30e-9 + copies +
                            mc_conv_copy(mc_conv_bytes(p));

@@ -84,6 +84,11 @@ static inline float *implicit_floats(const struct implicit_call *x, size_t offse
 {
     return (float *)(void *)(x->r.workspace + offset);
 }
+/* The packed filters: those that were prepared, or this call's. */
+static inline float *implicit_filters(const struct implicit_call *x)
+{
+    return x->r.prepared ? (float *)(void *)x->r.prepared : implicit_floats(x, x->d->w_at);
+}
 /* The first element of image `n` of the chunk and group g of the source. */
 static inline const float *implicit_source(const struct implicit_call *x, int64_t n, int64_t g)
 {
@@ -105,6 +110,8 @@ int64_t mc_implicit_window(const struct implicit *d, const struct implicit_phase
 void mc_implicit_copy(struct implicit_call *x);
 /* ---- run.c: forward and inputs; weights.c ---- */
 mc_status mc_implicit_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+void mc_implicit_prepare(const struct mc_plan *plan, void *const *operand, void *prepared, void *workspace,
+                         int threads);
 mc_status mc_implicit_weights(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 
 #endif

@@ -87,7 +87,7 @@ static void pack_task(void *arg, int64_t task, int slot)
     struct panel q = { .column_step = stride[inputs ? 1 : 0], .channel_step = stride[inputs ? 0 : 1] };
     q.width = end - at;
     q.columns = MC_MIN(d->to - at, q.width);
-    float *to = implicit_floats(x, d->w_at) + g * d->from * taps * width + f->w_at;
+    float *to = implicit_filters(x) + g * d->from * taps * width + f->w_at;
     const float *from = (const float *)(const void *)x->r.at[CONV_W] +
                         g * (inputs ? d->from : d->to) * stride[0] + at * q.column_step;
     for (int64_t t = 0; t < (adjacent ? 1 : f->taps); t++) {
@@ -317,7 +317,7 @@ static void sum_cell(struct cell *q)
 {
     const struct implicit *d = q->x->d;
     const int64_t width = d->vectors * lanes(d);
-    const float *w = implicit_floats(q->x, d->w_at) + q->g * d->from * conv_volume(q->x->r.p->s.k) * width +
+    const float *w = implicit_filters(q->x) + q->g * d->from * conv_volume(q->x->r.p->s.k) * width +
                      q->f->w_at;
     list_cell(q);
     for (int i = 0; i < 4; i++) {
@@ -367,13 +367,25 @@ static void cell_task(void *arg, int64_t task, int slot)
     }
 }
 
+void mc_implicit_prepare(const struct mc_plan *plan, void *const *operand, void *prepared, void *workspace,
+                         int threads)
+{
+    const struct implicit *d = (const struct implicit *)(const void *)plan;
+    struct implicit_call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
+    x.r.prepared = prepared;
+    mc_team_tasks(pack_task, &x, x.r.p->s.groups * d->phases * d->panels, d->slots, x.r.threads,
+                  mc_conv_work(x.r.p) / 8);
+}
+
 mc_status mc_implicit_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct implicit *d = (const struct implicit *)(const void *)plan;
     struct implicit_call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
     const struct mc_conv_shape *s = &x.r.p->s;
     const double work = mc_conv_work(x.r.p) * (double)d->images / (double)s->n;
-    mc_team_tasks(pack_task, &x, s->groups * d->phases * d->panels, d->slots, x.r.threads, work / 8);
+    if (!x.r.prepared) {
+        mc_team_tasks(pack_task, &x, s->groups * d->phases * d->panels, d->slots, x.r.threads, work / 8);
+    }
     for (x.first = 0; x.first < s->n; x.first += x.n) {
         x.n = MC_MIN(d->images, s->n - x.first);
         if (d->copies) {

@@ -97,6 +97,7 @@ PROMISES = [
     ("export",      "lenet b32, KiB of code", "train",   "ms",     160.0,  64.0),
     ("export",      "lenet load",             "load",    "ms",     5.0,    1.0),
     ("export",      "resnet-50 load",         "load",    "ms",     50.0,   20.0),
+    ("inference",   "* least",                "predict", "ort|torch|torch:compile|torch_last|torch_last:compile", 1.0, 1.3),
     ("python",      "exp loop 230400",        "",        "numpy",  4.0,   6.0),
     ("python",      "lenet step",             "train",   "torch",  4.0,   4.5),
     ("python",      "lenet, theano.function, cold", "",  "ms",     1000.0, 400.0),

@@ -78,6 +78,7 @@ bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_optimizers(const char *suite); /* monochord_bench_optimizers.c */
 bool bench_export(const char *suite);  /* monochord_bench_export.c */
+bool bench_inference(const char *suite);  /* monochord_bench_inference.c */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
 bool bench_planning(const char *suite); /* monochord_bench_planning.c */

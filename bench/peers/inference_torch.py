@@ -1,0 +1,4 @@
+"""The suite inference by PyTorch, in its usual layout."""
+from inference import run
+
+run()

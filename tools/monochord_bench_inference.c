@@ -1,0 +1,51 @@
+/* monochord_bench_inference.c: the suite inference: predictors of the models that come along, on pictures of
+ * noise, with solvers chosen by timing.
+ *
+ * Invariant: a case is timed after two calls, so that filters and weights that stay are prepared. */
+#include "bench.h"
+
+static const struct inference_case { const char *name, *model; int64_t batch; } cases[] = {
+    { "alexnet b1",    "alexnet",   1 },
+    { "alexnet b16",   "alexnet",   16 },
+    { "vgg-a b1",      "vgg-a",     1 },
+    { "vgg-a b16",     "vgg-a",     16 },
+    { "resnet-50 b1",  "resnet-50", 1 },
+    { "resnet-50 b16", "resnet-50", 16 },
+};
+
+static bool run(const char *suite, const struct inference_case *c)
+{
+    struct text model = { 0 };
+    struct bench_net s = { 0 };
+    struct result r = { suite, c->name, "predict", "float32", "auto", .error = -1 };
+    bool good = model_find(&model, c->model) && bench_net_begin(&s, c->model, model.s, c->batch);
+    if (good) {
+        mc_function_free(s.b.f);
+        s.b.f = mc_net_predictor(s.net);
+        s.b.nin = s.b.nout = 1;
+        good = s.b.f && bench_call(&s.b) && bench_call(&s.b) &&
+               (r.time = time_calls(bench_call, &s.b, 1)).calls > 0;
+    }
+    if (good) {
+        bench_report(&r);
+        bench_net_profile(&s);
+    } else {
+        bench_fail(c->name);
+    }
+    text_free(&model);
+    bench_net_end(&s);
+    return good;
+}
+
+bool bench_inference(const char *suite)
+{
+    bool good = true;
+    mc_flag_set("floatX", "float32");
+    mc_flag_set("plan", "measure");
+    for (int i = 0; i < COUNT(cases); i++) {
+        if (bench_wanted(cases[i].name, "predict")) {
+            good = run(suite, &cases[i]) && good;
+        }
+    }
+    return good;
+}

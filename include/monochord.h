@@ -791,8 +791,8 @@ MC_API mc_comm *mc_comm_open(const char *engine);
 /* n ranks of this process, for a thread each; rank i is out[i].  A rank that is freed has left: others that
  * wait for it get an error. */
 MC_API mc_status mc_comm_local(int n, mc_comm **out);
-/* The ranks of c with a GPU each, "cuda1"; every rank calls it.  Functions compiled for that GPU exchange data
- * by NCCL, in its memory.  It holds c.  NULL on failure, such as a GPU that two ranks name. */
+/* The ranks of c with a GPU each, "cuda1"; every rank calls it.  Functions compiled for that GPU exchange
+ * data by NCCL, in its memory.  It holds c.  NULL on failure, such as a GPU that two ranks name. */
 MC_API mc_comm *mc_comm_gpu(mc_comm *c, const char *device);
 MC_API void mc_comm_free(mc_comm *c);               /* functions that use it hold it, too */
 /* Ends the other ranks too, after an error that only this one had; under MPI it does not return. */

@@ -196,8 +196,8 @@ MC_API int64_t mc_learner_bytes(const mc_learner *l, int64_t *whole); /* of stat
 /* What each part of this rank calls: for its profile, if the flag profile was set. */
 MC_API const mc_function *mc_learner_part(const mc_learner *l);
 /* Are the version, the flags that change results, the net, the parts, and `more`, lines of the program's own
- * (NULL: none), the same in all ranks?  MC_ECHECK in all of them, with what differs. The first step asks if the
- * program has not. */
+ * (NULL: none), the same in all ranks?  MC_ECHECK in all of them, with what differs. The first step asks if
+ * the program has not. */
 MC_API mc_status mc_learner_agree(mc_learner *l, const char *more);
 /* for nets of one input */
 MC_API mc_status mc_learner_step(mc_learner *l, const mc_array *x, const mc_array *t);

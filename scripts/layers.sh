@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 allowed="
 base
 value            base
-comm             device/cuda device/cpu device value base
+comm             device/cpu device value base
 graph            comm value base
 op               comm graph value base
 device           value base

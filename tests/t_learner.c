@@ -1,6 +1,6 @@
-/* t_learner.c: nets that learn on many ranks: the same bits for any number of them, with whole and with divided
- * states; ranks that would learn something else; learners that cannot be made.  tests/ranks.py asks the same of
- * processes by MPI. */
+/* t_learner.c: nets that learn on many ranks: the same bits for any number of them, with whole and with
+ * divided states; ranks that would learn something else; learners that cannot be made.  tests/ranks.py asks
+ * the same of processes by MPI. */
 #include "ranks.h"
 #include "value/value.h"
 #include <math.h>
@@ -110,7 +110,7 @@ TEST(any_number_of_ranks_learns_the_same_bits)
                       "case %zu%s, rank %d of %d: %.0f, cost %.17g; alone %.0f, cost %.17g", k,
                       one.shard ? ", divided" : "", r, ranks, job[r].number[0], job[r].number[1],
                       alone.number[0], alone.number[1]);
-                /* a rank has the rate, the step's number and the random stream whole; divided states are padded */
+                /* a rank has the rate, the step's number and the random stream whole; shares are padded */
                 CHECK(job[r].number[4] == alone.number[3] &&
                           fabs(job[r].number[3] - alone.number[3] / (one.shard ? ranks : 1)) <= 32 &&
                           job[r].number[3] > 0,

@@ -72,7 +72,7 @@ static mc_function *compiled_there(struct job *j, mc_graph *g, const mc_spec *sp
 struct formula_case {
     const char *text;
     mc_dtype d;
-    char how;                   /* + the sum, / the mean, < the least, > the largest, r what rank 1 has, a all */
+    char how;                   /* + sum, / mean, < least, > largest, r what rank 1 has, a all */
     int64_t n;
 };
 

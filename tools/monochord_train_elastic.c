@@ -1,8 +1,8 @@
-/* monochord_train_elastic.c: `--ranks mpi:N`: mpirun is started from here, and again with the ranks that are left
- * when one has died.
+/* monochord_train_elastic.c: `--ranks mpi:N`: mpirun is started from here, and again with the ranks that are
+ * left when one has died.
  *
- * Invariant: each start but the first goes on from the checkpoint, if there is one; a run that ends by an error
- * of its own, or is told to end, is not started again. */
+ * Invariant: each start but the first goes on from the checkpoint, if there is one; a run that ends by an
+ * error of its own, or is told to end, is not started again. */
 #include "train.h"
 #include <errno.h>
 #include <fcntl.h>

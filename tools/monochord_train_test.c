@@ -51,7 +51,8 @@ struct record {
     size_t n;                     /* numbers of both, which follow each other */
 };
 
-static void record_make(struct record *c, const struct model *m, const mc_batches *b, const struct findings *f)
+static void record_make(struct record *c, const struct model *m, const mc_batches *b,
+                        const struct findings *f)
 {
     c->batches = mc_batches_count(b);
     c->width = !f->confusion ? 0 : m->numbers ? 2 * f->classes : OF_EXAMPLE;

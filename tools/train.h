@@ -153,7 +153,7 @@ bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? 
 bool ranks_any(const struct run *r, bool yes);
 int ranks_most(const struct run *r, int n);         /* the largest of all ranks' */
 enum { STRICT_PARTS = 8 };      /* of a batch with deterministic=strict, unless the user says otherwise */
-bool ranks_strict(void);                            /* is the number of parts fixed by deterministic=strict? */
+bool ranks_strict(void);                           /* is the number of parts fixed by deterministic=strict? */
 bool ranks_compile(struct run *r);                  /* sets r->learner */
 bool ranks_agree(struct run *r);                    /* are all about to make the same steps? */
 void ranks_saved(const struct run *r);              /* a checkpoint was written, or none yet */

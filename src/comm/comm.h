@@ -2,7 +2,8 @@
  *
  *   communicator   one rank's place among `size` ranks; counted, as graphs and functions hold it
  *   engine         what carries bytes between ranks: threads of this process (local.c), MPI (mpi.c),
- *                  sockets (tcp.c). A row of functions. NCCL (nccl.c) carries those of GPUs, beside an engine for the host's
+ *                  sockets (tcp.c). A row of functions. NCCL carries those of GPUs
+ *                  (exec/cuda/nccl.c), beside an engine for the host's
  *
  * Invariants: what is reduced is added in one fixed tree over the ranks, ((0 + 1) + (2 + 3)) + ..., so that
  * every rank, by any engine, has the same bits; only where the program allows any order may NCCL choose one.
@@ -69,18 +70,4 @@ mc_status mc_comm_meet(mc_comm *c, const char *who, int reduce, mc_dtype d, int 
 mc_comm *mc_comm_mpi(void);
 /* tcp.c */
 mc_comm *mc_comm_tcp(void);
-
-/* nccl.c.  The functions below enqueue work on the stream of the rank's GPU, which is entered; addresses are
- * the GPU's. */
-struct mc_cuda;
-struct mc_cuda *mc_comm_device(const mc_comm *c);             /* NULL: the rank has none */
-/* Can NCCL reduce this dtype in this way?  any_order: in whatever order; else with the bits of the tree. */
-bool mc_comm_device_reduces(const mc_comm *c, enum mc_ranks_op how, mc_dtype d, bool any_order);
-mc_status mc_comm_device_reduce(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, void *y,
-                                int64_t n);
-/* y: n elements */
-mc_status mc_comm_device_scatter(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, void *y,
-                                 int64_t n);
-mc_status mc_comm_device_gather(mc_comm *c, const void *x, void *y, size_t bytes);
-mc_status mc_comm_device_broadcast(mc_comm *c, int root, const void *x, void *y, size_t bytes);
 #endif

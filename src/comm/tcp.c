@@ -1,8 +1,8 @@
 /* tcp.c: ranks that find each other by the environment, as torchrun sets it: RANK, WORLD_SIZE, MASTER_ADDR,
  * MASTER_PORT.  Each is connected with each.
  *
- * Invariant: a message is its number of bytes and the bytes; a rank that expects fewer drops the rest, so that
- * ranks that disagree stay in step until they have compared what they said. */
+ * Invariant: a message is its number of bytes and the bytes; a rank that expects fewer drops the rest, so
+ * that ranks that disagree stay in step until they have compared what they said. */
 #include "comm/comm.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -68,15 +68,15 @@ static bool receive_some(struct flow *w, int fd)
 {
     char dropped[4096];
     const size_t head = sizeof w->in_head;
-    size_t room = head - w->got;
+    size_t most = head - w->got;
     char *at = (char *)&w->in_head + w->got;
     if (w->got >= head) {
         const size_t seen = w->got - head;
         const bool kept = seen < w->in;
         at = kept ? w->to + seen : dropped;
-        room = MC_MIN(w->in_head - seen, kept ? w->in - seen : sizeof dropped);
+        most = MC_MIN(w->in_head - seen, kept ? w->in - seen : sizeof dropped);
     }
-    const ssize_t n = recv(fd, at, room, MSG_DONTWAIT);
+    const ssize_t n = recv(fd, at, most, MSG_DONTWAIT);
     w->got += n > 0 ? (size_t)n : 0;
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }

@@ -57,7 +57,7 @@ static mc_node *flat_of(mc_net *net, struct mc_layout *l, mc_node *cost, mc_node
 }
 
 /* What a function hands to the next one remains in the device's memory. */
-static void keep_there(mc_node *out[2])
+static void leave_on_device(mc_node *out[2])
 {
     out[FLAT] = mc_gpu_from_host(out[FLAT]);
     out[SUMS] = mc_gpu_from_host(out[SUMS]);
@@ -76,7 +76,7 @@ static bool part_function(struct mc_learner *r, struct mc_layout *l)
     mc_node *sum[] = { mc_cast(cost, "dtype=float64"), wrong ? mc_cast(wrong, "dtype=float64") : mc_formula(net->g, "0.0"),
                        mc_formula(net->g, "1.0") };
     out[SUMS] = mc_mul(mc_cast(mc_stack(3, sum, NULL), "dtype=float64"), mc_cast(count, "dtype=float64"));
-    keep_there(out);
+    leave_on_device(out);
     r->part = mc_nn_compile(net, "part", true, 2, out, NULL);
     return r->part != NULL;
 }
@@ -96,7 +96,7 @@ static bool add_function(struct mc_learner *r)
     }
     out[FLAT] = mc_add(in[0], in[2]);
     out[SUMS] = mc_add(in[1], in[3]);
-    keep_there(out);
+    leave_on_device(out);
     r->add = mc_compile(
         g, &(mc_spec){ .name = "add parts", .input = in, .ninput = 4, .output = out, .noutput = 2 });
     return r->add != NULL;
@@ -116,7 +116,7 @@ static mc_node *taken(mc_net *net, mc_shared *s, const char *all, const char *su
     return y;
 }
 
-/* The input of that name, (n), for the sum over this rank's parts; its name with the net's prefix, or NULL. */
+/* The input of that name, (n), for the sum over this rank's parts; its whole name, or NULL. */
 static const char *summed(struct mc_learner *r, const char *of, mc_dtype d, int64_t n, mc_node **input)
 {
     const char *in = mc_nn_name(r->net, of);

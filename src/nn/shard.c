@@ -1,5 +1,6 @@
-/* shard.c: the states of the update rule, divided among ranks: a rank has those of its share of the parameters,
- * takes the sum of that share's gradients by reduce_scatter, and all have the new parameters by all_gather.
+/* shard.c: the states of the update rule, divided among ranks: a rank has those of its share of the
+ * parameters, takes the sum of that share's gradients by reduce_scatter, and all have the new parameters
+ * by all_gather.
  *
  * A share is a vector, whatever the parameters' shapes: rules compute each element by itself.
  *

@@ -11,7 +11,9 @@
 #include "device/image.h"
 
 /* ---- open.c: the libraries ---- */
-enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_CUBLAS, NV_CUSOLVER, NV_NCCL, NV_LIBS };
+enum mc_nv_lib {
+    NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_CUBLAS, NV_CUSOLVER, NV_NCCL, NV_LIBS
+};
 struct mc_nv_found {
     const char *name;           /* "cuDNN" */
     bool tried, present;

@@ -6,6 +6,7 @@
 #ifndef MC_EXEC_CUDA_H
 #define MC_EXEC_CUDA_H
 
+#include "comm/comm.h"
 #include "device/cuda/cuda.h"
 #include "exec/remote.h"
 #include "heavy/cuda/cuda.h"
@@ -181,5 +182,16 @@ mc_status mc_cuda_fn_synchronize(void);                                         
 /* mc_cuda_fn_synchronize checks its error flag until mc_cuda_fn_unwatch */
 void mc_cuda_fn_watch(struct mc_function *f);
 void mc_cuda_fn_unwatch(struct mc_function *f);
-
+/* nccl.c.  The functions below enqueue work on the stream of the rank's GPU, which is entered; addresses are
+ * the GPU's. */
+struct mc_cuda *mc_comm_device(const mc_comm *c);             /* NULL: the rank has none */
+/* Can NCCL reduce this dtype in this way?  any_order: in whatever order; else with the bits of the tree. */
+bool mc_comm_device_reduces(const mc_comm *c, enum mc_ranks_op how, mc_dtype d, bool any_order);
+mc_status mc_comm_device_reduce(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, void *y,
+                                int64_t n);
+/* y: n elements */
+mc_status mc_comm_device_scatter(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, void *y,
+                                 int64_t n);
+mc_status mc_comm_device_gather(mc_comm *c, const void *x, void *y, size_t bytes);
+mc_status mc_comm_device_broadcast(mc_comm *c, int root, const void *x, void *y, size_t bytes);
 #endif

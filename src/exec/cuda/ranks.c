@@ -1,5 +1,5 @@
-/* ranks.c: ops in which ranks work together, on their GPUs: one collective of NCCL on the stream, or the data of
- * all ranks and a kernel that reduces them in the fixed tree.
+/* ranks.c: ops in which ranks work together, on their GPUs: one collective of NCCL on the stream, or the
+ * data of all ranks and a kernel that reduces them in the fixed tree.
  *
  * Invariant: before the first time at a shape the ranks compare what they are about to do, and after it they
  * wait: no kernel is loaded while a collective waits for a rank that loads its own. */
@@ -33,7 +33,8 @@ static size_t rounded(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-static mc_status run_folded(const struct ranks_step *x, struct mc_cuda *d, const char *from, char *to, char *all)
+static mc_status run_folded(const struct ranks_step *x, struct mc_cuda *d, const char *from, char *to,
+                            char *all)
 {
     mc_comm *c = x->of.comm;
     const int64_t at = x->of.kind == RANKS_SCATTER ? c->rank * x->each : 0;

@@ -1,9 +1,9 @@
-/* nccl.c: ranks that have a GPU each, and NCCL between the GPUs.  What the host sends is carried by the engine
- * of the communicator that they were before.
+/* nccl.c: ranks that have a GPU each, and NCCL between the GPUs.  What the host sends is carried by the
+ * engine of the communicator that they were before.
  *
  * Invariant: all ranks enqueue the same collectives in the same order, each on its GPU's stream. */
 #include "comm/comm.h"
-#include "device/cuda/cuda.h"
+#include "exec/cuda/cuda.h"
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -149,7 +149,7 @@ static mc_status need_nccl(void)
                                 f->why);
 }
 
-/* Has each rank a GPU, and each its own?  All ranks find the same, and say the same.  d: NULL after an error. */
+/* Has each rank a GPU, and each its own?  All ranks find and say the same.  d: NULL after an error. */
 static mc_status places_differ(mc_comm *c, const struct mc_cuda *d)
 {
     struct place mine = { .ordinal = d ? d->device.number : -1 },

@@ -112,8 +112,12 @@ static const struct {
     { "conv(x, W, border=1, algo='fft')", "workspace=700K", 4, { 1, 64, 28, 28 }, { 64, 64, 3, 3 } },
 };
 
+/* What this file says is of the processor: nothing is prepared on the tests' own device. */
+#define ON_PROCESSOR() mc_flag_set("device", "cpu")
+
 TEST(prepared_operands_give_the_same_bits)
 {
+    ON_PROCESSOR();
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_flags_parse("gemm.algo=auto,workspace=1G");
         REQUIRE(mc_flags_parse(rows[i].flags) == MC_OK, "%s", mc_last_error());
@@ -151,6 +155,7 @@ static size_t memory_after_calls(const struct made *m, int calls)
 
 TEST(prepared_filters_follow_other_functions)
 {
+    ON_PROCESSOR();
     struct made m = make(conv, 4, images, filters, NULL);
     const size_t least = memory_after_calls(&m, 1), most = memory_after_calls(&m, 2);
     CHECK(most > least, "nothing is prepared");
@@ -170,6 +175,7 @@ TEST(prepared_filters_follow_other_functions)
 
 TEST(functions_that_update_a_variable_prepare_nothing)
 {
+    ON_PROCESSOR();
     struct made m = make(conv, 4, images, filters, "W = W * 0.5");
     const size_t before = memory_after_calls(&m, 1);
     CHECK(memory_after_calls(&m, 3) == before, "prepared, though each call changes it");
@@ -179,6 +185,7 @@ TEST(functions_that_update_a_variable_prepare_nothing)
 
 TEST(prepared_filters_follow_files_and_new_sizes)
 {
+    ON_PROCESSOR();
     char path[] = "/tmp/t_prepared-XXXXXX.npz";
     const int fd = mkstemps(path, 4);
     REQUIRE(fd >= 0, "no temporary file");
@@ -206,6 +213,7 @@ TEST(prepared_filters_follow_files_and_new_sizes)
 /* Who borrowed the memory may write to it at any time. */
 TEST(borrowed_variables_are_read_anew)
 {
+    ON_PROCESSOR();
     struct made m = make(conv, 4, images, filters, NULL);
     memory_after_calls(&m, 3);
     mc_array *inside = mc_shared_borrow(m.W);
@@ -222,6 +230,7 @@ TEST(borrowed_variables_are_read_anew)
 
 TEST(constants_are_prepared)
 {
+    ON_PROCESSOR();
     mc_graph *g = mc_graph_new();
     struct made m = { .g = g, .x = draw(4, images) };
     mc_array *w = draw(4, filters);
@@ -259,6 +268,7 @@ static void *limited(void *arg, void *p, size_t n)
 
 TEST(without_memory_nothing_is_prepared)
 {
+    ON_PROCESSOR();
     mc_set_allocator(&(mc_allocator){ limited, NULL });
     struct made m = make(conv, 4, images, (int64_t[]){ 64, 8, 3, 3 }, NULL);
     mc_array *first = call(&m), *y = mc_array_copy(first);

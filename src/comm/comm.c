@@ -199,7 +199,9 @@ static char *gather_small(mc_comm *c, const struct mc_comm_call *k, const void *
         return NULL;
     }
     memcpy(mine, k, sizeof *k);
-    memcpy(mine + sizeof *k, x, bytes);
+    if (bytes) {
+        memcpy(mine + sizeof *k, x, bytes);
+    }
     if (after(c, c->engine->gather(c, mine, each, all)) < 0 || agree(c, all, each) < 0) {
         mc_free(all);
         return NULL;
@@ -318,7 +320,7 @@ mc_status mc_comm_broadcast_to(mc_comm *c, const char *who, int root, mc_dtype d
     for (int i = 0; i <= c->size && s == MC_OK; i++) {
         at[i] = copies ? bytes * (size_t)i : 0;
         to[i] = i > root ? bytes : 0;
-        if (copies && i < c->size) {
+        if (copies && bytes && i < c->size) {
             memcpy(copies + at[i], x, bytes);
         }
     }

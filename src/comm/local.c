@@ -82,7 +82,9 @@ static mc_status gather(mc_comm *c, const void *x, size_t bytes, void *y)
     mc_status s = show(c, x, bytes, NULL);
     for (int i = 0; i < c->size && s == MC_OK && bytes; i++) {
         /* those that disagree may have less */
-        memcpy((char *)y + (size_t)i * bytes, l->place[i].x, MC_MIN(bytes, l->place[i].bytes));
+        if (l->place[i].bytes) {
+            memcpy((char *)y + (size_t)i * bytes, l->place[i].x, MC_MIN(bytes, l->place[i].bytes));
+        }
     }
     return s == MC_OK ? meet(c) : s;
 }

@@ -630,28 +630,30 @@ TEST(functions_named_are_in_the_headers)
     mc_str_free(&all);
 }
 
-/* The pages of docs/api about the public headers are what the headers say; `make docs` writes them. */
-TEST(reference_is_what_the_headers_say)
+/* A script of the repository that compares documents with what they are made from. */
+static void check_by_script(const char *name)
 {
+    char command[256];
     int status;
     output_of("python3 -c pass", &status);
     if (status) {
         SKIP("no python3");
     }
-    const char *text = output_of("python3 " TEST_ROOT "/../scripts/api.py --check", &status);
+    snprintf(command, sizeof command, "python3 " TEST_ROOT "/../scripts/%s.py --check", name);
+    const char *text = output_of(command, &status);
     CHECK(status == 0, "%.2000s", text);
+}
+
+/* The pages of docs/api about the public headers are what the headers say; `make docs` writes them. */
+TEST(reference_is_what_the_headers_say)
+{
+    check_by_script("api");
 }
 
 /* The tables of docs/scale.md are what the model makes of bench/results. */
 TEST(scale_is_of_what_was_measured)
 {
-    int status;
-    output_of("python3 -c pass", &status);
-    if (status) {
-        SKIP("no python3");
-    }
-    const char *text = output_of("python3 " TEST_ROOT "/../scripts/scale.py --check", &status);
-    CHECK(status == 0, "%.2000s", text);
+    check_by_script("scale");
 }
 
 /* Every link of the documents, and every heading that one names, is there: the site is not made otherwise. */

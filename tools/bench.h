@@ -53,6 +53,8 @@ void bench_net_end(struct bench_net *s);
 double bench_net_flops(const struct bench_net *s, int64_t batch); /* of a step */
 /* on stderr, if the flag profile asks for it */
 void bench_net_profile(const struct bench_net *s);
+/* The end of a case: its row and its profile, or its failure.  Returns good. */
+bool bench_net_report(struct bench_net *s, const struct result *r, bool good);
 
 /* monochord_bench_sums.c: a convolution of float32 operands, by its definition. */
 struct bench_sums {

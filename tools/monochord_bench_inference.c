@@ -26,15 +26,8 @@ static bool run(const char *suite, const struct inference_case *c)
         good = s.b.f && bench_call(&s.b) && bench_call(&s.b) &&
                (r.time = time_calls(bench_call, &s.b, 1)).calls > 0;
     }
-    if (good) {
-        bench_report(&r);
-        bench_net_profile(&s);
-    } else {
-        bench_fail(c->name);
-    }
     text_free(&model);
-    bench_net_end(&s);
-    return good;
+    return bench_net_report(&s, &r, good);
 }
 
 bool bench_inference(const char *suite)

@@ -100,6 +100,18 @@ void bench_net_profile(const struct bench_net *s)
     }
 }
 
+bool bench_net_report(struct bench_net *s, const struct result *r, bool good)
+{
+    if (good) {
+        bench_report(r);
+        bench_net_profile(s);
+    } else {
+        bench_fail(r->name);
+    }
+    bench_net_end(s);
+    return good;
+}
+
 /* ---- the suite ---- */
 
 static bool run(const char *suite, const struct train_case *c, const struct mode *m)
@@ -120,16 +132,9 @@ static bool run(const char *suite, const struct train_case *c, const struct mode
         good = good || mc_fail(MC_ECHECK, "the cost of the first step is %g", first) == MC_OK;
     }
     good = good && (r.time = time_calls(bench_call, &s.b, 1)).calls > 0;
-    if (good) {
-        r.flops = bench_net_flops(&s, c->batch);
-        bench_report(&r);
-        bench_net_profile(&s);
-    } else {
-        bench_fail(c->name);
-    }
+    r.flops = good ? bench_net_flops(&s, c->batch) : 0;
     text_free(&model);
-    bench_net_end(&s);
-    return good;
+    return bench_net_report(&s, &r, good);
 }
 
 bool bench_train(const char *suite)

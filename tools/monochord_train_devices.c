@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { MOST = 64 };
-/* seconds that the others have for their end, once this rank has come to its own */
+/* seconds after the end of this rank in which the others must end, too */
 static const double patience = 20;
 static pid_t child[MOST];
 static int children;

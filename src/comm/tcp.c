@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { MAGIC = 0x4d434331, MOST_RANKS = 1024 };
-struct flow {                   /* with one rank; head: the number of bytes, then they */
+struct flow {                   /* messages to and from one rank; the head is the number of bytes */
     const char *from;
     char *to;
     size_t out, in;             /* bytes to send, and those that are expected */

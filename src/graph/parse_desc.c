@@ -72,14 +72,14 @@ void mc_parse_desc_spread(struct parser *p, const char *op, struct args *a)
                           a->name[i] ? " as " : "", a->name[i] ? a->name[i] : "");
         } else if (a->n - 1 + v.n / 2 > (int)NELEM(a->value)) {
             mc_parse_fail(p, a->at[i], "too many arguments");
-        } else { /* the last argument moves to the place that becomes free */
+        } else { /* the arguments behind it move up, its own follow the last */
             a->n--;
             memmove(&a->value[i], &a->value[i + 1], (size_t)(a->n - i) * sizeof *a->value);
             memmove(&a->name[i], &a->name[i + 1], (size_t)(a->n - i) * sizeof *a->name);
             memmove(&a->at[i], &a->at[i + 1], (size_t)(a->n - i) * sizeof *a->at);
             for (int k = 0; k < v.n; k += 2, a->n++) {
                 a->name[a->n] = v.item[k].text;
-                a->at[a->n] = a->value[a->n].at = v.item[k].at;
+                a->at[a->n] = v.item[k].at;
                 a->value[a->n] = v.item[k + 1];
             }
             i--;

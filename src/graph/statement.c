@@ -152,7 +152,7 @@ static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
     return name ? mc_name(n, name) : p->g->error;
 }
 
-/* Without a result where a descriptor got a name. */
+/* NULL, and no error, where the statement gives a descriptor a name. */
 static mc_node *parse_statement(struct parser *p)
 {
     struct tok name[16];

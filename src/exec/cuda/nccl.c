@@ -87,7 +87,8 @@ struct mc_cuda *mc_comm_device(const mc_comm *c)
     return c->engine == &engine ? gpus_of(c)->device : NULL;
 }
 
-/* Of two numbers there is one sum.  NCCL's maximum drops a NaN, and its mean may divide before it adds. */
+/* Two numbers have the same sum in either order, so two ranks need no tree.  NCCL's maximum drops a NaN, and
+ * its mean may divide before it adds. */
 bool mc_comm_device_reduces(const mc_comm *c, enum mc_ranks_op how, mc_dtype d, bool any_order)
 {
     return types[d] != NO_TYPE && (how == RANKS_MEAN  ? any_order
@@ -170,7 +171,7 @@ static mc_status places_differ(mc_comm *c, const struct mc_cuda *d)
     return s;
 }
 
-/* Between GPUs of one process NCCL would read the peer's buffers, which are of a pool that only its own GPU may
+/* Between GPUs of one process NCCL would read the buffers of the peer, whose pool only the peer's GPU may
  * use. */
 static void use_own_buffers(void)
 {

@@ -37,8 +37,9 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
-/* May a solver compute the epilogue?  Those of the host add C0 alone, the portable ones not even that: an
- * activation needs the step's kernel, and so do halves, whose sums are rounded before a term is added. */
+/* May a solver compute the epilogue?  On the host solvers add C0 and apply no activation; the portable ones
+ * do not add C0 either.  Halves need the step's kernel, too: their sums are rounded before a term is
+ * added. */
 static bool by_solver(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                       const struct mc_gemm_problem *q, struct mc_heavy_epilogue *e)
 {

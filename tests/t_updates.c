@@ -163,6 +163,37 @@ TEST(default_updates_are_made_unless_told_otherwise)
     mc_graph_free(g);
 }
 
+/* What only a replacement draws from, or reads, is updated by its default like the rest. */
+TEST(givens_bring_default_updates)
+{
+    mc_graph *g = mc_graph_new();
+    double first[3], second[3];
+    mc_shared *r = mc_random(g, "r", 5);
+    mc_input(g, "x", MC_FLOAT64, 1);
+    mc_input(g, "d", MC_FLOAT64, 0);
+    mc_array *zero = mc_array_from(MC_FLOAT64, 0, NULL, &(double){ 0 });
+    mc_shared *n = mc_shared_new(g, "n", zero);
+    REQUIRE(r && n, "%s", mc_error(g));
+    CHECK(mc_shared_default_update(g, n, mc_formula(g, "n + d")) == MC_OK, "%s", mc_error(g));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .outputs = "x + 0 * n",
+                                     .givens = "x = random_uniform(r, [3], dtype=float64); d = 2" }));
+    for (int k = 0; k < 2; k++) {
+        mc_array *y = NULL;
+        CHECK(mc_call(f, MC_NONE, MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+        memcpy(k ? second : first, mc_array_data(y), sizeof first);
+        mc_array_unref(&y);
+    }
+    CHECK(first[0] != second[0] && first[2] != second[2], "the same numbers twice: %g %g", first[0],
+          first[2]);
+    mc_array *now = mc_shared_get(n);
+    CHECK(*(double *)mc_array_data(now) == 4, "n is %g after two steps of 2", *(double *)mc_array_data(now));
+    mc_array_unref(&now);
+    mc_array_unref(&zero);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 TEST(givens_stand_in_for_inputs)
 {
     mc_graph *g = mc_graph_new();

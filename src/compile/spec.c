@@ -184,16 +184,34 @@ mc_status mc_spec_default_updates(struct compiling *c)
     return MC_OK;
 }
 
+/* In all results.  What comes in with a replacement may have a default update, whose value is replaced. */
+static mc_status replace_given(struct compiling *c, int n, mc_node *const *from, mc_node *const *to)
+{
+    size_t nall = 1;
+    for (size_t done = 0; done < nall;) {
+        mc_node **all = mc_spec_results(c, &nall);
+        mc_status s = all ? mc_graph_replace(c->user, n, from, to, (int)(nall - done), all + done)
+                          : MC_EMEMORY;
+        if (s == MC_OK) {
+            mc_spec_put_results(c, all);
+        }
+        mc_free(all);
+        done = nall;
+        s = s == MC_OK ? mc_spec_default_updates(c) : s;
+        TRY(s);
+        nall = c->out.n + c->update.n;
+    }
+    return MC_OK;
+}
+
 mc_status mc_spec_givens(struct compiling *c)
 {
     struct mc_named *v = NULL;
     int n = 0;
-    size_t nall;
     mc_status s = c->spec->givens ? mc_parse_list(c->user, c->spec->givens, true, &v, &n) : MC_OK;
     mc_node **from = mc_alloc((size_t)(n + 1) * sizeof *from, "compile"),
             **to = mc_alloc((size_t)(n + 1) * sizeof *to, "compile");
-    mc_node **all = mc_spec_results(c, &nall);
-    s = from && to && all ? s : MC_EMEMORY;
+    s = from && to ? s : MC_EMEMORY;
     for (int i = 0; i < n && s == MC_OK; i++) {
         from[i] = mc_dict_get(&c->user->names, v[i].name);
         to[i] = v[i].node;
@@ -206,14 +224,10 @@ mc_status mc_spec_givens(struct compiling *c)
             to[i] = mc_cast_to(to[i], from[i]->type.dtype);
         }
     }
-    if (n && s == MC_OK) {
-        s = mc_graph_replace(c->user, n, from, to, (int)nall, all);
-        mc_spec_put_results(c, all);
-    }
+    s = n && s == MC_OK ? replace_given(c, n, from, to) : s;
     mc_named_free(v, n);
     mc_free(from);
     mc_free(to);
-    mc_free(all);
     return s;
 }
 

@@ -365,7 +365,10 @@ TEST(functions_of_ranks_are_not_written)
                                             "ifelse(sum(x) > 0, all_gather(x), x)" };
     mc_flag_set("device", "cpu"); /* the tests' own device has no bundles */
     for (size_t i = 0; i < NELEM(formulas); i++) {
+        mc_comm *comm[2];
         mc_graph *g = mc_graph_new();
+        REQUIRE(mc_comm_local(2, comm) == MC_OK && mc_graph_ranks(g, "all", comm[0]) == MC_OK, "%s",
+                mc_last_error());
         mc_node *x = mc_input(g, "x", MC_FLOAT64, 1), *y = mc_formula(g, formulas[i]);
         mc_function *f = mc_compile(g, &(mc_spec){ .input = &x, .ninput = 1, .output = &y, .noutput = 1 });
         REQUIRE(f, "%s: %s", formulas[i], mc_error(g));
@@ -374,6 +377,8 @@ TEST(functions_of_ranks_are_not_written)
               "%s: %s", formulas[i], mc_last_error());
         mc_function_free(f);
         mc_graph_free(g);
+        mc_comm_free(comm[0]);
+        mc_comm_free(comm[1]);
     }
 }
 

@@ -347,29 +347,47 @@ static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)
 
 /* ---- on a device ---- */
 
+/* Where the attributes of each collective are; -1: it has none. */
+static const struct row { const char *name; enum mc_collective_kind kind; int group, ranks, order; } rows[] = {
+    { "all_reduce",    RANKS_REDUCE,    AT_GROUP, -1,       REDUCE_ORDER },
+    { "scatter_ranks", RANKS_SCATTER,   AT_GROUP, AT_RANKS, SCATTER_ORDER },
+    { "gather_ranks",  RANKS_GATHER,    0,        1,        -1 },
+    { "broadcast",     RANKS_BROADCAST, 1,        -1,       -1 },
+};
+
+static const struct row *row_of(const mc_node *n)
+{
+    for (size_t i = 0; n->op->form == FORM_RANKS && i < NELEM(rows); i++) {
+        if (strcmp(n->op->name, rows[i].name) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
 bool mc_collective_of(const mc_node *n, struct mc_collective *out)
 {
-    static const struct { const char *name; enum mc_collective_kind kind; int group, ranks, order; } rows[] = {
-        { "all_reduce",    RANKS_REDUCE,    AT_GROUP, -1,       REDUCE_ORDER },
-        { "scatter_ranks", RANKS_SCATTER,   AT_GROUP, AT_RANKS, SCATTER_ORDER },
-        { "gather_ranks",  RANKS_GATHER,    0,        1,        -1 },
-        { "broadcast",     RANKS_BROADCAST, 1,        -1,       -1 },
-    };
     bool alone;
-    for (size_t i = 0; i < NELEM(rows); i++) {
-        if (n->op->form != FORM_RANKS || strcmp(n->op->name, rows[i].name) != 0) {
-            continue;
-        }
-        mc_comm *c = group_of(n->graph, n->attr[rows[i].group].text, &alone);
-        *out = (struct mc_collective){ .kind = rows[i].kind, .comm = c };
-        if (rows[i].order >= 0) {
-            out->how = (enum mc_ranks_op)way_of(n->attr[AT_WAY].text);
-            out->any_order = strcmp(n->attr[rows[i].order].text, "any") == 0;
-        }
-        out->root = rows[i].kind == RANKS_BROADCAST ? (int)mc_attr_int(&n->attr[0]) : -1;
-        return c && (rows[i].ranks < 0 || same_ranks(n, c, rows[i].ranks) == MC_OK);
+    const struct row *row = row_of(n);
+    if (!row) {
+        return false;
     }
-    return false;
+    mc_comm *c = group_of(n->graph, n->attr[row->group].text, &alone);
+    *out = (struct mc_collective){ .kind = row->kind, .comm = c };
+    if (row->order >= 0) {
+        out->how = (enum mc_ranks_op)way_of(n->attr[AT_WAY].text);
+        out->any_order = strcmp(n->attr[row->order].text, "any") == 0;
+    }
+    out->root = row->kind == RANKS_BROADCAST ? (int)mc_attr_int(&n->attr[0]) : -1;
+    return c && (row->ranks < 0 || same_ranks(n, c, row->ranks) == MC_OK);
+}
+
+mc_node *mc_collective_alone(const mc_node *n)
+{
+    const struct row *row = row_of(n);
+    return row && ranks_of(n->graph, &n->attr[row->group]) == 1 && mc_type_equal(&n->type, &n->in[0]->type)
+               ? n->in[0]
+               : NULL;
 }
 
 /* ---- what users write ---- */

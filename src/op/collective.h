@@ -15,5 +15,7 @@ struct mc_collective {
 };
 /* False: it is none, or its rank is alone, or the number of ranks is not the one it was made for. */
 bool mc_collective_of(const mc_node *n, struct mc_collective *out);
+/* What n is where its rank is alone: its input; NULL: it is none of these, or there are others. */
+mc_node *mc_collective_alone(const mc_node *n);
 
 #endif

@@ -8,6 +8,7 @@
  *
  * Traps: x + 0 is not x for -0; x - x and x / x are NaN at infinity; -(x - y) flips the sign of a zero;
  * an int8 square may be negative; k * m may overflow where x * k * m does not. */
+#include "op/collective.h"
 #include "rewrite/rewrite.h"
 #include <math.h>
 
@@ -59,6 +60,7 @@ static bool k_negative(const struct mc_match *m)
 }
 
 static mc_node *propagate_constant(const struct mc_match *m) { return m->root->in[0]; }
+static mc_node *of_one_rank(const struct mc_match *m) { return mc_collective_alone(m->root); }
 
 static const struct mc_rule rows[] = {
     /* identities */
@@ -217,5 +219,11 @@ static const struct mc_rule rows[] = {
     { .op = "consider_constant", .make = propagate_constant, .promise = EXACT, .name = "constant to gradients", .tags = "derivative", .sample = "consider_constant(x)" },
     { .op = "grad_clip",  .make = propagate_constant, .promise = EXACT, .name = "clipped gradient", .tags = "derivative", .sample = "grad_clip(x, lo=-1, hi=1)" },
     { .op = "grad_scale", .make = propagate_constant, .promise = EXACT, .name = "scaled gradient",  .tags = "derivative", .sample = "grad_scale(x, by=2)" },
+
+    /* a rank that is alone: the ranks of a user's graph may be named later */
+    { .op = "all_reduce", .make = of_one_rank, .promise = EXACT, .name = "all_reduce of one rank", .tags = "derivative", .sample = "all_reduce(x)" },
+    { .op = "broadcast",  .make = of_one_rank, .promise = EXACT, .name = "broadcast of one rank", .tags = "derivative", .sample = "broadcast(x)" },
+    { .op = "gather_ranks", .make = of_one_rank, .promise = EXACT, .name = "gather of one rank", .tags = "derivative", .sample = "all_gather(x)" },
+    { .op = "scatter_ranks", .make = of_one_rank, .promise = EXACT, .name = "scatter of one rank", .tags = "derivative", .sample = "reduce_scatter(x)" },
 };
 const struct mc_rule_table mc_rules_canon = { rows, (int)NELEM(rows) };

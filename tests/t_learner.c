@@ -39,6 +39,17 @@ static uint32_t bits_of_states(mc_learner *r, uint32_t bits)
     return bits;
 }
 
+/* Of a parameter: a sum in which each element has its own weight. */
+static double weighed(mc_array *w)
+{
+    double sum = 0;
+    for (int64_t i = 0; w && mc_array_dtype(w) == MC_FLOAT32 && i < mc_array_size(w); i++) {
+        sum += (double)(i % 7 + 1) * ((const float *)mc_array_data(w))[i];
+    }
+    mc_array_unref(&w);
+    return sum;
+}
+
 /* The bits of all parameters, states and sums after three batches. */
 static void learn(struct job *j)
 {
@@ -68,6 +79,7 @@ static void learn(struct job *j)
     }
     for (int i = 0; mc_net_param(net, NULL, i).name; i++) {
         bits = bits_of(bits, mc_shared_get(mc_net_param(net, NULL, i).shared));
+        j->number[6] += weighed(mc_shared_get(mc_net_param(net, NULL, i).shared));
     }
     bits = bits_of_states(r, bits);
     int64_t whole = 0;
@@ -125,6 +137,31 @@ TEST(any_number_of_ranks_learns_the_same_bits)
         CHECK(alone.number[1] > 0, "case %zu: the cost is %g", k, alone.number[1]);
     }
     mc_flag_set("profile", "False");
+}
+
+/* Whole batches are one function then, short ones several; the tree of as many parts is the witness. */
+TEST(a_part_a_rank_makes_the_step_of_the_tree)
+{
+    static const char *const rules[] = { "adam rate=0.01", "momentum rate=0.1 clip=2" };
+    mc_flag_set("floatX", "float32");
+    for (int k = 0; k < 12; k++) {
+        const int ranks = 1 << k % 3;
+        const struct learning tree = { ranks, { 8, k % 2 ? 5 : 8, k % 2 ? 8 : 1 }, rules[k / 6], k / 3 == 1 },
+                              one = { 0, { 8, tree.examples[1], tree.examples[2] }, tree.rule, tree.shard };
+        struct job job[2][MOST] = { { { 0 } } };
+        by_ranks(ranks, learn, &tree, job[0]);
+        by_ranks(ranks, learn, &one, job[1]);
+        for (int r = 0; r < ranks; r++) {
+            const double *a = job[0][r].number, *b = job[1][r].number;
+            CHECK(job[0][r].status == MC_OK && job[1][r].status == MC_OK, "%s %s", job[0][r].says,
+                  job[1][r].says);
+            CHECK(b[0] == job[1][0].number[0], "case %d: ranks 0 and %d have other bits", k, r);
+            CHECK(a[1] > 0 && fabs(a[1] - b[1]) < 2e-6 * a[1] && fabs(a[2] - b[2]) < 1e-5 &&
+                      fabs(a[6] - b[6]) < 1e-4,
+                  "case %d, rank %d of %d: cost %.9g and %.9g, wrong %g and %g, parameters %.9g and %.9g", k,
+                  r, ranks, a[1], b[1], a[2], b[2], a[6], b[6]);
+        }
+    }
 }
 
 /* ---- states that go from one number of ranks to another ---- */

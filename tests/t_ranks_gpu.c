@@ -2,6 +2,7 @@
  * definition, at the first call and in captures; sums in the fixed tree; ranks that disagree. */
 #include "gpu_words.h"
 #include <math.h>
+#include <monochord_nn.h>
 #include <pthread.h>
 
 enum { MOST = 2, CALLS = 4, LONG = 70001 };
@@ -13,6 +14,8 @@ struct job {
     const char *device;
     char says[512], wrong[512];
     size_t number;
+    int64_t parts;
+    double found[2];
 };
 static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER; /* the flag device is the process's */
 
@@ -227,6 +230,83 @@ TEST(gpus_that_disagree_are_told)
                 strstr(job[r].says,
                        "rank 0 is at all_reduce (sum) of 3 float32, rank 1 at all_reduce (sum) of 4 float32"),
             "rank %d: %s", r, job[r].says);
+    }
+}
+
+/* ---- a net that learns ---- */
+
+enum { STEPS = 5, BATCH = 8, WIDE = 36 };
+
+/* What the parameters and the costs are after five steps.  Batches are whole: a learner compiles what shorter
+ * ones need when the first comes, for the device of the flag, which these ranks share. */
+static bool learned(mc_comm *comm, int64_t parts, const char *device, double found[2])
+{
+    static const char model[] = "input 1x6x6\nconv 4 3x3 rectify pad=1\nbatch_norm\npool 2x2\n"
+                                "dropout 0.3\ndense 5 tanh\ndense 3 softmax\nrule momentum rate=0.1\n";
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    double sums[2] = { 0 };
+    pthread_mutex_lock(&compiling);
+    mc_flag_set("device", device);
+    mc_learner *r = mc_net_read(net, "ranks", model) < 0 ? NULL : mc_learner_new(net, comm, BATCH, parts);
+    pthread_mutex_unlock(&compiling);
+    bool good = r != NULL;
+    for (int b = 0; b < STEPS && good; b++) {
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(BATCH, 1, 6, 6)),
+                 *t = mc_array_new(MC_INT32, MC_SHAPE(BATCH));
+        for (int64_t i = 0; i < BATCH * WIDE; i++) {
+            ((float *)mc_array_data(x))[i] = (float)((i * 7919 + b * 31) % 1000) / 1000 - 0.5f;
+        }
+        for (int64_t i = 0; i < BATCH; i++) {
+            ((int32_t *)mc_array_data(t))[i] = (int32_t)((i + b) % 3);
+        }
+        good = mc_learner_step(r, x, t) == MC_OK;
+        mc_array_unref(&x);
+        mc_array_unref(&t);
+    }
+    found[0] = 0;
+    for (int i = 0; good && mc_net_param(net, NULL, i).name; i++) {
+        mc_array *w = mc_shared_get(mc_net_param(net, NULL, i).shared);
+        for (int64_t e = 0; e < mc_array_size(w) && mc_array_dtype(w) == MC_FLOAT32; e++) {
+            found[0] += (double)(e % 7 + 1) * ((const float *)mc_array_data(w))[e];
+        }
+        mc_array_unref(&w);
+    }
+    good = good && mc_net_sums(net, sums) == MC_OK;
+    found[1] = sums[0];
+    mc_learner_free(r);
+    mc_net_free(net);
+    mc_graph_free(g);
+    return good;
+}
+
+static void learn_as_one(struct job *j)
+{
+    j->number = learned(j->comm, j->parts, j->rank ? "cuda1" : "cuda0", j->found);
+}
+
+static void learn_in_parts(struct job *j)
+{
+    j->parts = 2;
+    learn_as_one(j);
+}
+
+TEST(gpus_learn_what_two_parts_on_a_processor_do)
+{
+    ON_GPUS();
+    struct job job[MOST];
+    double want[2];
+    mc_flag_set("floatX", "float32");
+    REQUIRE(learned(NULL, 2, "cpu", want), "%s", mc_last_error());
+    for (int parts = 0; parts < 2; parts++) {
+        by_gpus(MOST, parts ? learn_in_parts : learn_as_one, job);
+        for (int r = 0; r < MOST; r++) {
+            CHECK(job[r].number == 1 && fabs(job[r].found[0] - want[0]) < 2e-3 &&
+                      fabs(job[r].found[1] - want[1]) < 1e-3 && want[1] > 0,
+                  "rank %d: parameters %.9g, cost %.9g; two parts: %.9g, %.9g: %s", r, job[r].found[0],
+                  job[r].found[1], want[0], want[1], job[r].says);
+            CHECK(job[r].found[0] == job[0].found[0], "ranks 0 and %d have other parameters", r);
+        }
     }
 }
 

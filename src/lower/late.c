@@ -2,7 +2,8 @@
  *
  * On a GPU they run after all other steps: then they are beside each other, and one launch makes those of all
  * parameters (schedule/joint.c).  Their gradients are stored until then, so those of large arrays, which gain
- * nothing, are left where they are.
+ * nothing, are left where they are.  Those that wait for other ranks are late in any case: the steps after
+ * them would wait, too.
  *
  * They are no epilogues if they are late, or if they read several arrays beside the gradient: a product whose
  * tiles wait for that much memory runs slower than the product and then the update.
@@ -45,8 +46,20 @@ static int variables_read(const struct make *m, const mc_node *n, int group)
     return reads;
 }
 
+static bool is_of_ranks(const mc_node *n)
+{
+    while (n->op->flags & OP_VIEW && n->nin) {
+        n = n->in[0];
+    }
+    return n->op->form == FORM_RANKS;
+}
+
+/* What is found of a group: variables of its space that it reads; does it read what ranks made together, does
+ * it update a large array? */
+struct found { int reads; bool ranks, large; };
+
 /* Node n may keep its group, and those that it reads, from making updates alone. */
-static void note(struct make *m, const mc_node *n, int group, int *reads)
+static void note(struct make *m, const mc_node *n, int group, struct found *of)
 {
     for (int k = 0; k < n->nin; k++) {
         const int from = m->groups.of[n->in[k]->id];
@@ -59,16 +72,19 @@ static void note(struct make *m, const mc_node *n, int group, int *reads)
         const int update = stored ? update_of(m->p, n) : -1;
         m->separate[group] = m->separate[group] && mc_is_fusible(n) && !m->early[n->id] &&
                              stored == (update >= 0);
-        m->late[group] = m->late[group] && (update < 0 || is_small(m->p->shared[update]));
-        reads[group] += variables_read(m, n, group);
+        of[group].large |= update >= 0 && !is_small(m->p->shared[update]);
+        of[group].reads += variables_read(m, n, group);
+        for (int k = 0; k < n->nin; k++) {
+            of[group].ranks |= is_of_ranks(n->in[k]);
+        }
     }
 }
 
 /* requires: p->output and p->update are node ids */
 mc_status mc_find_updates(struct make *m, mc_node *const *list, size_t count)
 {
-    int *reads = mc_calloc((size_t)m->groups.n + 1, sizeof *reads, "lower");
-    if (!reads) {
+    struct found *of = mc_calloc((size_t)m->groups.n + 1, sizeof *of, "lower");
+    if (!of) {
         return MC_EMEMORY;
     }
     for (int g = 0; g < m->groups.n && m->p->nupdate; g++) {
@@ -76,12 +92,12 @@ mc_status mc_find_updates(struct make *m, mc_node *const *list, size_t count)
         m->late[g] = m->updates_late;
     }
     for (size_t i = 0; i < count && m->p->nupdate; i++) {
-        note(m, list[i], m->groups.of[list[i]->id], reads);
+        note(m, list[i], m->groups.of[list[i]->id], of);
     }
     for (int g = 0; g < m->groups.n; g++) {
-        m->late[g] = m->late[g] && m->separate[g];
-        m->separate[g] = m->separate[g] && (m->late[g] || reads[g] >= SEVERAL);
+        m->late[g] = m->late[g] && m->separate[g] && (!of[g].large || of[g].ranks);
+        m->separate[g] = m->separate[g] && (m->late[g] || of[g].reads >= SEVERAL);
     }
-    mc_free(reads);
+    mc_free(of);
     return MC_OK;
 }

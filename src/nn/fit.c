@@ -101,7 +101,7 @@ static int inputs(mc_net *net, bool target, mc_node **in, int most)
 }
 
 mc_function *mc_nn_compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out,
-                           const mc_updates *u)
+                           const mc_updates *u, const char *givens)
 {
     enum { MOST = 16 };
     mc_node *in[MOST];
@@ -116,6 +116,7 @@ mc_function *mc_nn_compile(mc_net *net, const char *name, bool target, int nout,
                                      .ninput = n,
                                      .output = out,
                                      .noutput = nout,
+                                     .givens = givens,
                                      .update_of = u ? u->of : NULL,
                                      .update = u ? u->to : NULL,
                                      .nupdate = u ? u->n : 0 },
@@ -130,7 +131,7 @@ mc_function *mc_net_trainer(mc_net *net)
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING),
             *out[] = { cost, wrong };
     mc_updates u = mc_net_updates(net, cost, NULL);
-    return mc_nn_compile(net, "train", true, wrong ? 2 : 1, out, &u);
+    return mc_nn_compile(net, "train", true, wrong ? 2 : 1, out, &u, NULL);
 }
 
 bool mc_nn_sums(mc_net *net)
@@ -173,7 +174,7 @@ mc_function *mc_net_learner(mc_net *net)
         all.of[u.n] = mc_shared_node(net->g, net->sums);
         all.to[u.n] = summed(net, cost, wrong);
     }
-    return mc_nn_compile(net, "learn", true, 0, NULL, &all);
+    return mc_nn_compile(net, "learn", true, 0, NULL, &all, NULL);
 }
 
 mc_status mc_net_sums(const mc_net *net, double out[2])
@@ -211,7 +212,7 @@ mc_function *mc_net_tester(mc_net *net)
     mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC),
             *y = prediction(net, 1);
     mc_node *out[] = { cost, wrong ? wrong : y, y };
-    return mc_nn_compile(net, "test", true, wrong ? 3 : 2, out, NULL);
+    return mc_nn_compile(net, "test", true, wrong ? 3 : 2, out, NULL, NULL);
 }
 
 mc_function *mc_net_predictor(mc_net *net)
@@ -224,5 +225,5 @@ mc_function *mc_net_predictor(mc_net *net)
         mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
         return NULL;
     }
-    return mc_nn_compile(net, "predict", false, 1, &y, NULL);
+    return mc_nn_compile(net, "predict", false, 1, &y, NULL, NULL);
 }

@@ -184,7 +184,7 @@ mc_updates mc_nn_share_updates(mc_net *net, const char *name, mc_node *p, mc_nod
 
 /* fit.c: a function of the net's inputs, and the target; u may be NULL.  NULL: mc_last_error */
 mc_function *mc_nn_compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out,
-                           const mc_updates *u);
+                           const mc_updates *u, const char *givens);
 /* one array of both sums, so that adding to them is one step; false: the graph has the error */
 bool mc_nn_sums(mc_net *net);
 

@@ -3,7 +3,8 @@
  * or largest first if that needs clearly less memory. A map kernel may write over a source whose last read it
  * is, unless the step may have to be repeated by the reference. The workspace of a step is placed in a gap
  * between the live blocks, or after the last one. Where steps may run concurrently on a GPU, freed memory is
- * not reused for some steps: a step would have to wait for the earlier user of its memory.
+ * not reused for some steps: a step would have to wait for the earlier user of its memory.  There, what a
+ * collective reads and makes is never reused: it runs beside all steps after it.
  *
  * Invariant: two blocks that are live at the same step do not overlap. */
 #include "schedule/schedule.h"
@@ -19,6 +20,7 @@ struct arena {
     mc_blocks *all;     /* in the order of allocation */
     VEC(int) live;      /* the live ones of these, sorted by address */
     int *of;            /* by value: its block; -1: it has none */
+    bool *stays;        /* by value: its memory is not reused */
     int64_t front, top; /* front: bytes reserved at the start for the inputs that are sent to a GPU */
     int reuse_distance;          /* steps before freed memory is reused */
 };
@@ -195,7 +197,8 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
         slot->index = shared;
         return MC_OK;
     }
-    int last = MC_MAX(pr->value.at[v].last, step), src = heavy ? -1 : dying_source(f, p, a, step, v);
+    int last = a->stays[v] ? INT32_MAX : MC_MAX(pr->value.at[v].last, step),
+        src = heavy ? -1 : dying_source(f, p, a, step, v);
     slot->base = BASE_ARENA;
     if (src >= 0) {
         a->of[v] = a->of[src];
@@ -344,6 +347,23 @@ static void assign_offsets(const struct mc_program *pr, struct mc_shape_plan *p,
     }
 }
 
+/* What collectives of a device read and make. */
+static void find_stays(const struct mc_function *f, bool *stays)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (size_t i = 0; f->code->device->space && i < pr->step.n; i++) {
+        const struct mc_step *st = &pr->step.at[i];
+        if (st->nnode == 1 && st->node[0]->op->form == FORM_RANKS) {
+            for (int k = 0; k < st->nsrc; k++) {
+                stays[mc_value_root(pr, st->src[k])] = true;
+            }
+            for (int k = 0; k < st->ndst; k++) {
+                stays[st->dst[k]] = true;
+            }
+        }
+    }
+}
+
 static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int reuse_distance)
 {
     const struct mc_program *pr = &f->code->program;
@@ -351,7 +371,11 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int reuse
     p->block.n = 0;
     struct arena a = arena_of(f, p);
     a.of = mc_alloc((pr->value.n + 1) * sizeof *a.of, "plan");
-    mc_status s = a.of ? MC_OK : MC_EMEMORY;
+    a.stays = mc_calloc(pr->value.n + 1, sizeof *a.stays, "plan");
+    mc_status s = a.of && a.stays ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK) {
+        find_stays(f, a.stays);
+    }
     for (size_t v = 0; v < pr->value.n && s == MC_OK; v++) {
         a.of[v] = -1;
     }
@@ -368,6 +392,7 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int reuse
     }
     p->arena = p->memory = (size_t)a.top;
     mc_free(a.of);
+    mc_free(a.stays);
     VEC_FREE(a.live);
     return s;
 }

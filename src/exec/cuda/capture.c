@@ -1,14 +1,19 @@
 /* capture.c: captures a call in dynamic launch order.  Each step waits only for the steps that it depends on,
  * so that a GPU runs others at the same time: the gradient of filters beside that of images, sums beside the
- * steps that read them last.
+ * steps that read them last.  Where the plan reuses memory at once, all steps keep their order, but for
+ * collectives, which run beside the steps after them.
  *
  * Invariant: if two steps touch the same memory and one of them writes it, the later waits for the earlier.
- * Inputs, shared variables and constants are only read, so only the arena and results matter. */
+ * Collectives follow each other in the order of the steps, which is the same on all ranks.  Inputs and
+ * constants are only read, so only the arena, results and shared variables matter. */
 #include "exec/cuda/cuda.h"
 #include "exec/heavy/heavy.h"
 
+enum { COLLECTIVE = -1, IN_ORDER = -2, VARIABLES = -3 };
 struct span {
-    int of;                     /* 0: the arena; i + 1: result i */
+    /* 0: the arena; i + 1: result i; VARIABLES - i: shared variable i.  COLLECTIVE, IN_ORDER: what steps
+     * write that follow each other */
+    int of;
     int64_t from, end;          /* bytes of that memory */
     bool write;
 };
@@ -32,10 +37,12 @@ static bool add_value(struct order *o, int v, bool write)
 {
     v = mc_cuda_fn_memory_of(o->f, o->p, v);
     const struct mc_slot *slot = v < 0 ? NULL : &o->p->slot[v];
-    if (!slot || (slot->base != BASE_ARENA && slot->base != BASE_OUTPUT)) {
+    if (!slot || (slot->base != BASE_ARENA && slot->base != BASE_OUTPUT && slot->base != BASE_SHARED)) {
         return true;
     }
-    const int of = slot->base == BASE_OUTPUT ? slot->index + 1 : 0;
+    const int of = slot->base == BASE_OUTPUT   ? slot->index + 1
+                   : slot->base == BASE_SHARED ? VARIABLES - slot->index
+                                               : 0;
     return VEC_PUSH(o->span,
                     ((struct span){ of, slot->offset, slot->offset + (int64_t)mc_slot_bytes(slot), write }));
 }
@@ -59,15 +66,11 @@ static bool has_work(const struct mc_step *st, const struct mc_step_plan *sp)
 }
 
 /* Includes the inputs of the step before, as the plan of a pooled convolution reads them. */
-static bool add_step(struct order *o, int step)
+static bool add_values(struct order *o, int step)
 {
     const struct mc_program *pr = &o->f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    const struct mc_step_plan *sp = &o->p->step[step];
     bool good = true;
-    if (!has_work(st, sp)) {
-        return true;
-    }
     for (const struct mc_step *s = st; s; s = s->before >= 0 ? &pr->step.at[s->before] : NULL) {
         good = good && add_sources(o, s);
     }
@@ -79,8 +82,27 @@ static bool add_step(struct order *o, int step)
         good = good &&
                (k->index || add_value(o, st->operand[i], k->dst || (st->heavy && (int)i == st->product)));
     }
+    return good;
+}
+
+static bool add_step(struct order *o, int step)
+{
+    const struct mc_step_plan *sp = &o->p->step[step];
+    int others = 0;
+    if (!has_work(&o->f->code->program.step.at[step], sp)) {
+        return true;
+    }
+    const int *joint = mc_grid_joint_steps(sp->exec, &others);
+    bool good = add_values(o, step);
+    for (int i = 0; i < others; i++) {
+        good = good && (joint[i] == step || add_values(o, joint[i]));
+    }
     const struct span scratch = { 0, (int64_t)sp->workspace_at, (int64_t)(sp->workspace_at + sp->workspace),
                                   true };
+    if (mc_cuda_is_ranks(sp->exec) || !o->p->reuse_distance) {
+        const int of = mc_cuda_is_ranks(sp->exec) ? COLLECTIVE : IN_ORDER;
+        good = good && VEC_PUSH(o->span, ((struct span){ of, 0, 1, true }));
+    }
     return good && (!sp->workspace || VEC_PUSH(o->span, scratch));
 }
 

@@ -90,7 +90,7 @@ static mc_status concurrent_steps(struct mc_function *f, const struct mc_shape_p
 static mc_status capture(struct mc_function *f, struct mc_shape_plan *p, struct mc_cuda_captured *r)
 {
     TRY(mc_cuda_capture_begin(mc_cuda_of(f->code)));
-    const bool forks = p->reuse_distance && !mc_cuda_fn_code(f)->in_order && mc_cuda_can_fork_capture();
+    const bool forks = (p->reuse_distance || mc_cuda_fn_code(f)->ranks) && mc_cuda_can_fork_capture();
     mc_status s = forks ? concurrent_steps(f, p) : mc_cuda_fn_steps(f, p);
     mc_status end = mc_cuda_capture_end(mc_cuda_of(f->code), &r->replay);
     return s < 0 ? s : end;

@@ -59,7 +59,7 @@ static bool find_grids(struct mc_program *p, const struct mc_cuda *d, struct mc_
                                     mc_lines_can(st, &own->checks) || mc_cuda_factor_can(st, &own->checks) ||
                                     mc_cuda_fft_can(st) || mc_cuda_ctc_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
-            own->in_order |= ranks;
+            own->ranks |= ranks;
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }
     }

@@ -38,7 +38,7 @@ struct mc_cuda_fn_code {
     struct mc_cuda_code *text[MC_CUDA_TEXTS];
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
-    bool in_order;              /* a step is a collective of NCCL: captures keep the order of the steps */
+    bool ranks;                 /* a step is a collective of NCCL */
     bool settles;               /* the kernel that ends a call was compiled */
     /* what the kernels of solvers and other steps were compiled from, in all calls so far, those of copies
      * too; the device is entered */
@@ -97,6 +97,8 @@ const struct mc_grid_launch *mc_grid_launch_of(const struct mc_exec *e);
 /* joint.c.  many: by step, the step whose NAME_many it can use; -1: none */
 mc_status mc_grid_find_many(struct mc_program *p, const int *first, int *many);
 mc_status mc_grid_joint(struct mc_function *f, struct mc_shape_plan *p, const int *step, int n);
+/* the steps that e runs in one; NULL: it is no such executor */
+const int *mc_grid_joint_steps(const struct mc_exec *e, int *n);
 /* Word 0 of error words: one of MC_CUDA_ERR_ (device/cuda/args.h), or an index: -1 - axis of a region, else
  * 1 + the number of a value of the kernel. */
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
@@ -119,6 +121,7 @@ bool mc_cuda_ctc_can(const struct mc_step *st, bool *checks);
 mc_status mc_cuda_ctc_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* ranks.c: ops in which ranks work together, where each has a GPU */
 bool mc_cuda_ranks_can(const struct mc_step *st, const struct mc_cuda *d);
+bool mc_cuda_is_ranks(const struct mc_exec *e);
 mc_status mc_cuda_ranks_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 void mc_ctc_source(int kind, mc_dtype d, mc_dtype label, mc_dtype length, struct mc_str *defines);
 struct mc_factor;

@@ -105,6 +105,13 @@ static void release(struct mc_exec *e)
 
 static const struct mc_exec_ops ops = { .run = run, .free = release };
 
+const int *mc_grid_joint_steps(const struct mc_exec *e, int *n)
+{
+    const struct joint *b = e && e->ops == &ops ? (const struct joint *)e : NULL;
+    *n = b ? b->n : 0;
+    return b ? b->step : NULL;
+}
+
 /* ---- planning ---- */
 
 /* Is the launch one of contiguous arrays, which NAME_many can do?  *wide: in vectors. */

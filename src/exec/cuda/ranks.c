@@ -85,6 +85,11 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 
 static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
+bool mc_cuda_is_ranks(const struct mc_exec *e)
+{
+    return e && e->ops == &ops;
+}
+
 /* ---- a shape ---- */
 
 static bool describe(const struct mc_step *st, const struct mc_cuda *d, struct mc_collective *out)

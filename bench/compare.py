@@ -98,6 +98,11 @@ PROMISES = [
     ("export",      "lenet load",             "load",    "ms",     5.0,    1.0),
     ("export",      "resnet-50 load",         "load",    "ms",     50.0,   20.0),
     ("inference",   "* least",                "predict", "ort|torch|torch:compile|torch_last|torch_last:compile", 1.0, 1.3),
+    ("ranks cuda",  "all_reduce 1 KiB",       "",        "torch:nccl", 0.833, 0.952),  # 1.2 and 1.05 of NCCL's latency
+    ("ranks cuda",  "all_reduce 100 MiB, ten in a call", "", "torch:nccl", 0.97, 1.0),
+    *(("ranks cuda", f"{net} b64, two GPUs",  f"train {dtype}", against, least, aim) for net in ("resnet-50", "vgg-a")
+      for dtype in ("float32", "bfloat16") for against, least, aim in
+      ((f"case {net} b64, one GPU", 0.93, 0.97), ("torch|torch_last", 1.0, 1.3))),
     ("python",      "exp loop 230400",        "",        "numpy",  4.0,   6.0),
     ("python",      "lenet step",             "train",   "torch",  4.0,   4.5),
     ("python",      "lenet, theano.function, cold", "",  "ms",     1000.0, 400.0),
@@ -408,9 +413,11 @@ def heading(suite, rounds, most_busy, ours, device, only):
     yield ""
 
 
-def suites(ours):
+def suites(ours, device):
+    """All that can run there: ranks are GPUs."""
     listed = subprocess.run([ours, "bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return [line.split()[0] for line in listed.splitlines()] + ["python"]
+    names = [line.split()[0] for line in listed.splitlines()] + ["python"]
+    return [name for name in names if name != "ranks" or device != "cpu"]
 
 
 def compare(suite, args):
@@ -451,7 +458,7 @@ def main():
     if args.device != "cpu":
         os.environ["BENCH_DEVICE"] = args.device
         os.environ["MONOCHORD_FLAGS"] = ",".join(filter(None, [os.environ.get("MONOCHORD_FLAGS"), f"device={args.device}"]))
-    for suite in suites(args.ours) if args.suite == "all" else [args.suite]:
+    for suite in suites(args.ours, args.device) if args.suite == "all" else [args.suite]:
         compare(suite, args)
 
 

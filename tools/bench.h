@@ -81,6 +81,7 @@ bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_optimizers(const char *suite); /* monochord_bench_optimizers.c */
 bool bench_export(const char *suite);  /* monochord_bench_export.c */
 bool bench_inference(const char *suite);  /* monochord_bench_inference.c */
+bool bench_ranks(const char *suite);   /* monochord_bench_ranks.c: two GPUs */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
 bool bench_planning(const char *suite); /* monochord_bench_planning.c */

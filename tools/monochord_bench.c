@@ -41,6 +41,7 @@ static const struct suite {
     { "export",     bench_export, "models as C files beside the library, on one thread" },
     { "nets-train", bench_train, "training steps of AlexNet, VGG-A, ResNet-50: float32, TF32, bfloat16" },
     { "inference", bench_inference, "predictions of AlexNet, VGG-A, ResNet-50, planned by measuring" },
+    { "ranks", bench_ranks, "reductions and training steps of two GPUs" },
     { "optimizers", bench_optimizers, "a step of Adam, momentum, descent for all parameters of ResNet-50" },
     { "compile", bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
 };

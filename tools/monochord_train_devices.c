@@ -75,8 +75,7 @@ static int local_rank(void)
     return -1;
 }
 
-/* A port of this machine that nobody has, as text. */
-static bool find_port(char out[16])
+bool free_port(char out[16])
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t n = sizeof at;
@@ -87,7 +86,7 @@ static bool find_port(char out[16])
         close(fd);
     }
     snprintf(out, 16, "%d", (int)ntohs(at.sin_port));
-    return good || !complain("--devices: no port of this machine is free");
+    return good || !complain("no port of this machine is free");
 }
 
 static void set_number(const char *name, int n)
@@ -101,7 +100,7 @@ static void set_number(const char *name, int n)
 static int start_others(int n)
 {
     char port[16];
-    if (!find_port(port)) {
+    if (!free_port(port)) {
         return -1;
     }
     setenv("MASTER_ADDR", "127.0.0.1", 1);

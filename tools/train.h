@@ -165,6 +165,7 @@ bool devices_good(const char *said);                /* is that a list of devices
 /* monochord_train_devices.c: sets the flag device to that of this rank, and starts a process for each of the
  * other devices where nobody else has.  False: complained. */
 bool ranks_devices(struct options *o);
+bool free_port(char out[16]); /* a port of this machine that nobody has, as text; false: complained */
 void ranks_wait(void);                              /* for the end of the processes that it has started */
 void ranks_close(struct run *r, bool alone);        /* alone: the others still go on, and are ended */
 

@@ -1,0 +1,103 @@
+"""ranks.py: the cases of tools/monochord_bench_ranks.c by others, two GPUs with a process each: reductions by NCCL alone,
+training steps by PyTorch's DistributedDataParallel."""
+import ctypes
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+import peer
+import train
+
+ROUNDS, BATCH = 7, 64
+NETS = [("resnet-50", train.resnet_50, 0.1, 2e-4), ("vgg-a", train.vgg_a, 0.01, 1e-3)]
+
+
+def rounds(call, calls):
+    """Milliseconds of a call: median, least, most of rounds that all ranks begin together."""
+    for _ in range(4):
+        call()
+    times = []
+    for _ in range(ROUNDS):
+        torch.cuda.synchronize()
+        dist.barrier()
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - start) / calls)
+    return statistics.median(times), min(times), max(times)
+
+
+def tell(case, which, algo, dtype, times):
+    if dist.get_rank() == 0:
+        print(json.dumps({"suite": "ranks", "case": case, "pass": which, "device": peer.DEVICE, "dtype": dtype, "algo": algo,
+                          "ms": times[0], "ms_min": times[1], "ms_max": times[2]}), flush=True)
+
+
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_byte * 128)]
+
+
+def reductions():
+    """ncclAllReduce in a loop, as nccl-tests calls it; the library is the one that PyTorch opened."""
+    mapped = {line.split()[-1] for line in open("/proc/self/maps") if "libnccl" in line}
+    nccl, one, comm = ctypes.CDLL(sorted(mapped)[0]), Id(), ctypes.c_void_p()
+    if dist.get_rank() == 0:
+        nccl.ncclGetUniqueId(ctypes.byref(one))
+    all_of_it = torch.tensor(list(one.bytes), dtype=torch.int8, device="cuda")
+    dist.broadcast(all_of_it, 0)
+    one.bytes[:] = all_of_it.tolist()
+    nccl.ncclCommInitRank.argtypes = [ctypes.c_void_p, ctypes.c_int, Id, ctypes.c_int]
+    if nccl.ncclCommInitRank(ctypes.byref(comm), 2, one, dist.get_rank()):
+        raise SystemExit("NCCL does not start")
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    for name, size, calls in ("1 KiB", 1 << 10, 500), ("100 MiB", 100 << 20, 50):
+        if peer.ONLY not in f"all_reduce {name}, ten in a call ":
+            continue
+        x = torch.zeros(size // 4, device="cuda")
+        at, count = ctypes.c_void_p(x.data_ptr()), ctypes.c_size_t(size // 4)
+        times = rounds(lambda: nccl.ncclAllReduce(at, at, count, 7, 0, comm, stream), calls)
+        for case in f"all_reduce {name}", f"all_reduce {name}, ten in a call":
+            tell(case, "", "nccl", "float32", times)
+
+
+def steps(last):
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    form = torch.channels_last if last else torch.contiguous_format
+    for name, make, rate, decay in NETS:
+        for dtype in torch.float32, torch.bfloat16:
+            said = str(dtype).removeprefix("torch.")
+            if peer.ONLY not in f"{name} b{BATCH}, two GPUs train {said}":
+                continue
+            net = make().cuda().to(dtype).to(memory_format=form)
+            net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[dist.get_rank()], gradient_as_bucket_view=True)
+            x = torch.rand(BATCH, 3, 224, 224, device="cuda", dtype=dtype).to(memory_format=form)
+            t = torch.randint(1000, (BATCH,), device="cuda")
+            step = train.make(net, lambda f: f, rate, decay, x, t)
+            tell(f"{name} b{BATCH}, two GPUs", "train", "", said, rounds(step, 10))
+            del net, step
+
+
+def run(last=False):
+    if "RANK" not in os.environ:  # two of this
+        port = str(29500 + os.getpid() % 2000)
+        two = [subprocess.Popen([sys.executable, sys.argv[0]],
+                                env={**os.environ, "RANK": str(i), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+               for i in range(2)]
+        raise SystemExit(max(one.wait() for one in two))
+    rank = int(os.environ["RANK"])
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    dist.barrier()
+    if not last:
+        reductions()
+    steps(last)
+    sys.stdout.flush()
+    os._exit(0)  # NCCL's own end waits for what is captured

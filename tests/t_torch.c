@@ -87,7 +87,7 @@ TEST(layouts_are_those_of_pytorch)
     end(net);
 }
 
-/* 1x1 convolutions are Linear in some modules, dense layers Conv2d in others; factors have an axis for each place. */
+/* 1x1 convolutions are Linear in some modules, dense layers Conv2d in others; factors have more axes. */
 TEST(weights_have_the_axes_that_names_say)
 {
     static const char lines[] = "input 2x3x3\nconv 2 1x1 linear\nscale\nglobal_pool\ndense 2 linear\n",

@@ -596,11 +596,16 @@ def random_net(seed, folder, way):
 
 def narrow(text, by):
     """The same layers with fewer filters and units: initial values are text, which takes its time to compile."""
-    return re.sub(r"\b(conv|dense) (\d+)", lambda m: f"{m.group(1)} {max(4, int(m.group(2)) // by)}", text)
+    def few(n):
+        return str(max(4, int(n) // by))
+
+    text = re.sub(r"(conv (\d+) .*groups=)\2\b", lambda m: m.group(1) + few(m.group(2)), text)  # a filter for each channel
+    return re.sub(r"\b((?:de)?conv|dense) (\d+)", lambda m: f"{m.group(1)} {few(m.group(2))}", text)
 
 
 # by: how much narrower; steps of training
 MODEL_ROWS = {"lenet": (8, 32, 5), "mlp": (8, 32, 3), "alexnet": (16, 2, 1), "vgg-a": (16, 1, 1), "resnet-50": (16, 2, 1),
+              "mobilenet-v2": (4, 2, 1), "convnext-t": (16, 2, 1), "regnet-y": (4, 2, 1), "u-net": (16, 1, 1),
               "depthwise": (1, 2, 1), "small-images": (1, 70, 2)}
 DAY_MODELS = ["lenet", "mlp", "depthwise", "small-images"]
 # Models for what the others do not reach: sums for one filter, in rows of more than four vectors, at every second position;

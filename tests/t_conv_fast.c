@@ -29,6 +29,12 @@ static const struct {
     { 2, 8,  { 7, 7 },   8,  { 7, 7 },   1, 1, 3, 8, .last = true },
     { 3, 16, { 13, 13 }, 24, { 3, 3 },   1, 6, 6, 1, .last = true }, /* taps that read only zeros */
     { 2, 40, { 9, 11 },  56, { 3, 3 },   2, 1, 1, 2, true, .last = true },
+    { 2, 19, { 7, 7 },   19, { 3, 3 },   1, 1, 1, 19 },         /* depthwise: planes of short and long rows */
+    { 1, 5,  { 21, 37 }, 5,  { 7, 7 },   1, 1, 3, 5, true },
+    { 2, 5,  { 14, 15 }, 5,  { 3, 3 },   2, 1, 1, 5 },
+    { 1, 3,  { 56, 57 }, 3,  { 3, 5 },   2, 1, 2, 3, true },
+    { 1, 4,  { 31, 40 }, 4,  { 2, 1 },   3, 1, 1, 4 },
+    { 1, 2,  { 5, 90 },  2,  { 4, 4 },   3, 1, 4, 2 },
     { 1, 9,  { 1, 700 }, 17, { 1, 2 },   1, 16, 0, 1 },         /* nothing is padded: x in place */
     { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
 };
@@ -146,12 +152,21 @@ TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_col2im, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 TEST(conv_depthwise_in_every_instruction_set) { try_sets(&mc_conv_depth, 24); }
 
+/* solvers that libmonochord-run does not have */
 TEST(conv_implicit_in_every_instruction_set)
 {
     if (mc_conv_implicit.missing) {
         SKIP("it is in libmonochord alone");
     }
     try_sets(&mc_conv_implicit, 63);
+}
+
+TEST(conv_planes_in_every_instruction_set)
+{
+    if (mc_conv_planes.missing) {
+        SKIP("it is in libmonochord alone");
+    }
+    try_sets(&mc_conv_planes, 8);
 }
 
 /* Spectra written past the caches are those written into them. */

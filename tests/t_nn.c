@@ -27,6 +27,7 @@ static const struct row {
     { "input 7 batch=3 dtype=int64", "embedding 9 4", "embedding1_W[x]" },
     { "input 3 batch=2", "embedding 2 4", "embedding1_W[cast(x, 'int32')]" },
     { ROWS, "nonlinearity scaled_tanh(0.5,2.4)", "2.4 * tanh(0.5 * x)" },
+    { ROWS "\nexpression '9 * $x'", "nonlinearity relu6", "where(x > 0, where(x < 6 / 9., 9 * x, 6), 0)" },
     { ROWS, "nonlinearity leaky_rectify(0.2)", "where(x > 0, x, 0.2 * x)" },
     { ROWS, "nonlinearity elu", "where(x > 0, x, exp(x) - 1)" },
     { ROWS, "expression 'sqr($x) + 1'", "x * x + 1" },
@@ -90,6 +91,9 @@ static const struct row {
     { IMAGES "\na = conv 4 3 linear", "sum x a crop=none,none,upper,upper act=tanh",
       "tanh(x[:, :, 2:, 2:] + a)" },
     { IMAGES "\na = conv 4 1 linear", "merge x a op=maximum", "maximum(x, a)" },
+    { IMAGES "\na = dense 4 sigmoid", "excite x a act=tanh",
+      "tanh(stack(x[:, 0] * a[:, 0:1, None], x[:, 1] * a[:, 1:2, None], x[:, 2] * a[:, 2:3, None], "
+      "x[:, 3] * a[:, 3:4, None], axis=1))" },
     { IMAGES, "dropout 0.5", NULL },
     { IMAGES, "dropout 0.3 shared=0,2", NULL },
     { IMAGES, "dropout_channels", NULL },
@@ -113,6 +117,9 @@ static const struct row {
     { IMAGES, "layer_norm bias=normal(1)",
       "(x - mean(x, axis=[1, 2, 3], keepdims=True)) / sqrt(var(x, axis=[1, 2, 3], keepdims=True) + 0.0001) + "
       "dimshuffle(layer_norm1_bias, [-1, 0, -1, -1])" },
+    { IMAGES, "layer_norm scale=normal(1) bias=normal(1) epsilon=1e-6 axes=channels",
+      "(x - mean(x, axis=1, keepdims=True)) / sqrt(var(x, axis=1, keepdims=True) + 1e-6) * "
+      "dimshuffle(layer_norm1_scale, [-1, 0, -1, -1]) + dimshuffle(layer_norm1_bias, [-1, 0, -1, -1])" },
     { IMAGES, "bias normal(1)", "x + dimshuffle(bias1_b, [-1, 0, -1, -1])" },
     { IMAGES, "scale normal(1) shared=0,1", "x * scale1_scales" },
     { IMAGES, "prelu shared=all", "where(x > 0, x, prelu1_alpha * x)" },

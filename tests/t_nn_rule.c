@@ -321,6 +321,45 @@ TEST(losses_are_right)
     }
 }
 
+/* Targets that are whole numbers may have more axes than one: pictures, whose every place has a class. */
+TEST(losses_of_classes_at_every_position)
+{
+    static const double p[] = { 0.5, 0.5, 0.25, 0.75, 0.1, 0.9, 0.8, 0.2 }, t[] = { 0, 1, 1, 0 };
+    static const struct {
+        const char *loss;
+        double want[4];
+    } rows[] = {
+        { "categorical_crossentropy",
+          { 0.69314718055994531, 0.28768207245178090, 0.10536051565782628, 0.22314355131420976 } },
+        { "multiclass_hinge", { 1, 0.5, 0.2, 0.4 } },
+    };
+    for (int i = 0; i < COUNT(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 1);
+        mc_node *loss = mc_loss(net, rows[i].loss, mc_input(g, "p", MC_FLOAT64, 3),
+                                mc_input(g, "t", MC_INT32, 2));
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "p, t", .output = &loss, .noutput = 1 });
+        mc_array *pv = array_of(MC_FLOAT64, 3, (int64_t[]){ 2, 2, 2 }, p),
+                 *tv = array_of(MC_INT32, 2, (int64_t[]){ 2, 2 }, t), *y = NULL;
+        if (CHECK(f && mc_call(f, MC_IN(pv, tv), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].loss,
+                  mc_last_error())) {
+            CHECK(mc_array_rank(y) == 2 && mc_array_size(y) == 4, "%s: %d axes", rows[i].loss,
+                  mc_array_rank(y));
+            for (int64_t k = 0; k < 4 && mc_array_rank(y) == 2; k++) {
+                const double got = mc_array_get(y, (int64_t[]){ k / 2, k % 2 });
+                CHECK(fabs(got - rows[i].want[k]) < 1e-9, "%s: result %d is %.15g", rows[i].loss, (int)k,
+                      got);
+            }
+        }
+        mc_array_unref(&pv);
+        mc_array_unref(&tv);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_net_free(net);
+        mc_graph_free(g);
+    }
+}
+
 static double value_of(mc_graph *g, mc_node *n)
 {
     double v = NAN;

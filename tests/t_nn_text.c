@@ -60,6 +60,11 @@ static const struct {
     { X "sum x", "m.txt:2: sum needs the names of two or more layers\n    sum x\n    ^" },
     { X "a = dense 4\nb = dense 5\nsum a b",
       "m.txt:4: sum: on axis 1 'a' has size 4, 'b' has 5\n    sum a b\n    ^" },
+    { X "a = dense 4\nexcite x a",
+      "m.txt:3: excite: 'x' has 3 channels, 'a' has 4 numbers\n    excite x a\n    ^" },
+    { X "a = dense 3\nexcite a x",
+      "m.txt:3: excite: 'a' has rank 2, 'x' has 4; expected 3 or more, and 2\n    excite a x\n    ^" },
+    { X "excite x", "m.txt:2: excite needs the names of two layers\n    excite x\n    ^" },
     { X "a = dense 4\nconcat a x", "m.txt:3: concat: 'a' has rank 2, 'x' has 4\n    concat a x\n    ^" },
     { X "a = dense 4\nsum a a coeffs=1,2,3",
       "m.txt:3: sum: 3 coefficients for 2 layers\n    sum a a coeffs=1,2,3\n                   ^" },
@@ -174,6 +179,10 @@ static const struct {
     { "resnet-50", 25557032,  126, true },   /* He et al. 2015, as torchvision counts */
     { "alexnet",   61100840,  14,  true },   /* Krizhevsky 2014, the same */
     { "vgg-a",     132863336, 19,  true },   /* Simonyan and Zisserman 2014, the same */
+    { "mobilenet-v2", 3504872, 118, true },    /* Sandler et al. 2018, the same */
+    { "convnext-t", 28589128,  137, true },    /* Liu et al. 2022, the same */
+    { "regnet-y",  4344144,   189, true },    /* Radosavovic et al. 2020, 400MF, the same */
+    { "u-net",     31030658,  34, true },    /* Ronneberger et al. 2015: weights and biases of its figure 1, one channel, two classes */
 };
 
 static void read_models(bool large)

@@ -87,6 +87,52 @@ TEST(layouts_are_those_of_pytorch)
     end(net);
 }
 
+/* 1x1 convolutions are Linear in some modules, dense layers Conv2d in others; factors have more axes. */
+TEST(weights_have_the_axes_that_names_say)
+{
+    static const char lines[] = "input 2x3x3\nconv 2 1x1 linear\nscale\nglobal_pool\ndense 2 linear\n",
+                      names[] = "conv1 = linear axes=2\nscale1 = block\ndense1 = conv axes=4 epsilon=0.5";
+    static const struct {
+        const char *name, *want;
+    } rows[] = {
+        { "linear.weight", "[[1. 2.]\n [3. 4.]]" },
+        { "linear.bias", "[1. 2.]" },
+        { "block.layer_scale", "[[[1.]]\n\n [[2.]]]" },
+        { "conv.weight", "[[[[1.]]\n\n  [[3.]]]\n\n\n [[[2.]]\n\n  [[4.]]]]" },
+        { "conv.bias", "[1. 2.]" },
+    };
+    mc_net *net = net_of(lines);
+    for (int i = 0; mc_net_param(net, NULL, i).name; i++) {
+        count_up(mc_net_param(net, NULL, i).name);
+    }
+    const char *path = in_folder("x.safetensors");
+    CHECK(mc_net_save_torch(net, path, names) == MC_OK, "%s", mc_last_error());
+    mc_archive *z = mc_archive_open(path);
+    CHECK(z && mc_archive_count(z) == COUNT(rows), "%d arrays: %s", mc_archive_count(z), mc_last_error());
+    for (int i = 0; i < COUNT(rows); i++) {
+        mc_array *a = mc_archive_load(z, rows[i].name);
+        check_text(a, rows[i].want);
+        mc_array_unref(&a);
+    }
+    mc_archive_close(z);
+    end(net);
+    net = net_of(lines);
+    CHECK(mc_net_load_torch(net, path, names) == MC_OK, "%s", mc_last_error());
+    static const struct {
+        const char *name;
+        float last;
+    } lasts[] = { { "conv1_W", 4 }, { "scale1_scales", 2 }, { "dense1_W", 4 } };
+    for (int i = 0; i < COUNT(lasts); i++) {
+        mc_array *a = mc_shared_get(mc_shared_named(g, lasts[i].name));
+        const float *v = mc_array_data(a);
+        for (int k = 0; k < (int)lasts[i].last; k++) {
+            CHECK(v[k] == (float)(k + 1), "%s[%d] is %g", lasts[i].name, k, v[k]);
+        }
+        mc_array_unref(&a);
+    }
+    end(net);
+}
+
 TEST(files_that_do_not_fit_change_nothing)
 {
     static const struct {
@@ -103,7 +149,9 @@ TEST(files_that_do_not_fit_change_nothing)
         { "dense1 = conv2\nconv2 = dense1", "'dense1.weight' has shape (2, 1); the net's has (1, 1, 1, 2)",
           MC_ESHAPE },
         { "\ndens1 = fc", "names, line 2: there is no layer 'dens1'", MC_EARG },
-        { "dense1 fc", "names, line 1: expected 'layer = module' or 'layer = module epsilon=0.001'",
+        { "dense1 fc",
+          "names, line 1: expected 'layer = module', and epsilon=0.001 or axes=2 behind it if PyTorch's "
+          "differ",
           MC_ESYNTAX },
         { "dense1 = ", "names, line 1: expected ", MC_ESYNTAX },
         { "= fc", "names, line 1: expected ", MC_ESYNTAX },
@@ -111,6 +159,13 @@ TEST(files_that_do_not_fit_change_nothing)
         { "dense1 = fc epsilon=x", "names, line 1: expected ", MC_ESYNTAX },
         { "dense1 = fc epsilon=-1", "names, line 1: expected ", MC_ESYNTAX },
         { "dense1 = fc eps=0.1", "names, line 1: expected ", MC_ESYNTAX },
+        { "dense1 = fc axes=0", "names, line 1: expected ", MC_ESYNTAX },
+        { "dense1 = fc axes=2.5", "names, line 1: expected ", MC_ESYNTAX },
+        { "dense1 = fc axes=9", "names, line 1: expected ", MC_ESYNTAX },
+        { "dense1 = fc axes=2 more", "names, line 1: expected ", MC_ESYNTAX },
+        { "dense1 = dense1 axes=4", "'dense1.weight' has shape (2, 1); the net's has (2, 1, 1, 1)",
+          MC_ESHAPE },
+        { "conv2 = conv2 axes=3", "'conv2_W' cannot have 3 axes in PyTorch: it has 4", MC_EUNSUPPORTED },
     };
     mc_net *net = net_of(model);
     const char *path = in_folder("t.safetensors");
@@ -148,23 +203,45 @@ TEST(layers_without_a_counterpart_are_told)
           "no net");
 }
 
-TEST_FULL(resnet_50_has_the_names_of_torchvision)
+TEST_FULL(models_have_the_names_of_torchvision)
 {
-    char *lines = NULL, *names = NULL;
-    size_t n;
-    CHECK(mc_file_read(TEST_ROOT "/../models/resnet-50.txt", &lines, &n) == MC_OK &&
-              mc_file_read(TEST_ROOT "/../models/resnet-50.names", &names, &n) == MC_OK,
-          "%s", mc_last_error());
-    mc_net *net = net_of(lines ? lines : "");
-    CHECK(mc_net_save_torch(net, in_folder("r.safetensors"), names) == MC_OK, "%s", mc_last_error());
-    mc_archive *z = mc_archive_open(in_folder("r.safetensors"));
-    CHECK(mc_archive_count(z) == 320 && mc_archive_has(z, "layer4.2.bn3.running_var") &&
-              mc_archive_has(z, "layer2.0.downsample.0.weight") && mc_archive_has(z, "fc.bias"),
-          "%d arrays: %s", mc_archive_count(z), mc_last_error());
-    mc_archive_close(z);
-    mc_free(lines);
-    mc_free(names);
-    end(net);
+    static const struct {
+        const char *model;
+        int arrays;
+        const char *has[3];
+    } rows[] = {
+        { "resnet-50", 320, { "layer4.2.bn3.running_var", "layer2.0.downsample.0.weight", "fc.bias" } },
+        { "mobilenet-v2",
+          314,
+          { "features.1.conv.1.weight", "features.17.conv.1.1.running_var", "classifier.1.bias" } },
+        { "convnext-t",
+          182,
+          { "features.1.0.layer_scale", "features.5.8.block.3.weight", "classifier.2.bias" } },
+        { "regnet-y",
+          384,
+          { "trunk_output.block1.block1-0.f.se.fc1.weight", "trunk_output.block4.block4-5.f.c.1.running_var",
+            "fc.bias" } },
+    };
+    for (int i = 0; i < COUNT(rows); i++) {
+        char *lines = NULL, *names = NULL, path[400];
+        size_t n;
+        mc_snprintf(path, sizeof path, "%s/../models/%s.txt", TEST_ROOT, rows[i].model);
+        CHECK(mc_file_read(path, &lines, &n) == MC_OK, "%s", mc_last_error());
+        mc_snprintf(path, sizeof path, "%s/../models/%s.names", TEST_ROOT, rows[i].model);
+        CHECK(mc_file_read(path, &names, &n) == MC_OK, "%s", mc_last_error());
+        mc_net *net = net_of(lines ? lines : "");
+        CHECK(mc_net_save_torch(net, in_folder("r.safetensors"), names) == MC_OK, "%s", mc_last_error());
+        mc_archive *z = mc_archive_open(in_folder("r.safetensors"));
+        CHECK(mc_archive_count(z) == rows[i].arrays, "%s: %d arrays: %s", rows[i].model, mc_archive_count(z),
+              mc_last_error());
+        for (int k = 0; k < COUNT(rows[i].has); k++) {
+            CHECK(mc_archive_has(z, rows[i].has[k]), "%s: no %s", rows[i].model, rows[i].has[k]);
+        }
+        mc_archive_close(z);
+        mc_free(lines);
+        mc_free(names);
+        end(net);
+    }
 }
 
 TEST(state_dicts_survive_every_failed_allocation)

@@ -5,12 +5,20 @@
 #include "bench.h"
 
 static const struct inference_case { const char *name, *model; int64_t batch; } cases[] = {
-    { "alexnet b1",    "alexnet",   1 },
-    { "alexnet b16",   "alexnet",   16 },
-    { "vgg-a b1",      "vgg-a",     1 },
-    { "vgg-a b16",     "vgg-a",     16 },
-    { "resnet-50 b1",  "resnet-50", 1 },
-    { "resnet-50 b16", "resnet-50", 16 },
+    { "alexnet b1",       "alexnet",      1 },
+    { "alexnet b16",      "alexnet",      16 },
+    { "vgg-a b1",         "vgg-a",        1 },
+    { "vgg-a b16",        "vgg-a",        16 },
+    { "resnet-50 b1",     "resnet-50",    1 },
+    { "resnet-50 b16",    "resnet-50",    16 },
+    { "mobilenet-v2 b1",  "mobilenet-v2", 1 },
+    { "mobilenet-v2 b16", "mobilenet-v2", 16 },
+    { "convnext-t b1",    "convnext-t",   1 },
+    { "convnext-t b16",   "convnext-t",   16 },
+    { "regnet-y b1",      "regnet-y",     1 },
+    { "regnet-y b16",     "regnet-y",     16 },
+    { "u-net b1",         "u-net",        1 },
+    { "u-net b4",         "u-net",        4 },
 };
 
 static bool run(const char *suite, const struct inference_case *c)

@@ -32,7 +32,7 @@ PREDICTIONS = [("lenet b1", lenet, (1, 1, 28, 28)), ("lenet b32", lenet, (32, 1,
 
 
 def predictor(make):
-    return n.Sequential(make(), n.Softmax(1)).eval()
+    return n.Sequential(make(), n.Softmax(-1)).eval()
 
 
 def predictions():

@@ -3,17 +3,22 @@ import torch
 
 import peer
 from exported import predictor
+from modern import convnext_t, mobilenet_v2, regnet_y, u_net
 from train import alexnet, resnet_50, vgg_a
 
-NETS = [("alexnet", alexnet), ("vgg-a", vgg_a), ("resnet-50", resnet_50)]
+# name, model, batches, a picture
+NETS = [*((name, net, (1, 16), (3, 224, 224)) for name, net in (
+            ("alexnet", alexnet), ("vgg-a", vgg_a), ("resnet-50", resnet_50), ("mobilenet-v2", mobilenet_v2), ("convnext-t", convnext_t),
+            ("regnet-y", regnet_y))),
+        ("u-net", u_net, (1, 4), (1, 256, 256))]
 
 
 def cases():
     """Of each case that is wanted: its name, the model, a batch (NumPy)."""
-    for name, make in NETS:
-        for batch in (1, 16):
+    for name, make, batches, picture in NETS:
+        for batch in batches:
             if peer.ONLY in f"{name} b{batch} predict":
-                yield f"{name} b{batch}", predictor(make), peer.floats(batch, 3, 224, 224)
+                yield f"{name} b{batch}", predictor(make), peer.floats(batch, *picture)
 
 
 def run(last=False):

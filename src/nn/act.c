@@ -13,6 +13,7 @@ static const struct act {
     { "identity", { { NULL } }, "$x" },
     { "none", { { NULL } }, "$x" },
     { "rectify", { { NULL } }, "relu($x)" },
+    { "relu6", { { NULL } }, "clip($x, 0, 6)" },
     { "leaky_rectify", { { "alpha", NN_REAL, "0.01" } }, "relu($x, alpha=$alpha)" },
     { "very_leaky_rectify", { { NULL } }, "relu($x, alpha=0.3333333333333333)" },
     { "scaled_tanh",

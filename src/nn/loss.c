@@ -127,6 +127,15 @@ static bool whole(const mc_node *n)
     return n && mc_node_dtype(n) <= MC_UINT64;
 }
 
+/* The loss of classes at every position: of all of them as rows, in the shape of the target. */
+static mc_node *of_positions(mc_net *net, const char *loss, mc_node *prediction, mc_node *target)
+{
+    mc_node *rows = mc_nn_both(net, "loss", "reshape($p, [-1, size($p, -1)])", prediction, NULL),
+            *labels = mc_nn_both(net, "loss", "ravel($p)", target, NULL),
+            *each = of_row(net, loss, for_labels, "loss", rows, labels);
+    return mc_nn_both(net, "loss", "reshape($p, shape($t))", each, target);
+}
+
 mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *target)
 {
     if (mc_nn_null(net, "net") || mc_nn_null(loss, "loss")) {
@@ -137,6 +146,9 @@ mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *ta
     const struct mc_nn_row *table = losses;
     for (const struct mc_nn_row *r = for_labels; labels && r->name; r++) {
         table = strncmp(loss, r->name, strlen(r->name)) == 0 ? for_labels : table;
+    }
+    if (table == for_labels && mc_node_rank(prediction) > 2) {
+        return of_positions(net, loss, prediction, target);
     }
     return of_row(net, loss, table, "loss", prediction, table == losses ? align(prediction, target) : target);
 }

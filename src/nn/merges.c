@@ -175,12 +175,36 @@ static void merge(struct mc_nn_build *b)
     let_parts(b, &t);
 }
 
+/* The second layer has a number for each example and channel of the first. */
+static void excite(struct mc_nn_build *b)
+{
+    const int rank = mc_nn_rank(b, 0);
+    if (rank < 3 || mc_nn_rank(b, 1) != 2) {
+        mc_nn_refuse(b, "from", "'%s' has rank %d, '%s' has %d; expected 3 or more, and 2",
+                     b->layer->in[0]->name, rank, b->layer->in[1]->name, mc_nn_rank(b, 1));
+        return;
+    }
+    const int64_t channels = mc_nn_dims(b, 0)[1], factors = mc_nn_dims(b, 1)[1];
+    if (channels >= 0 && factors >= 0 && channels != factors) {
+        mc_nn_refuse(b, "from", "'%s' has %lld channels, '%s' has %lld numbers", b->layer->in[0]->name,
+                     (long long)channels, b->layer->in[1]->name, (long long)factors);
+        return;
+    }
+    int64_t order[NN_MOST_AXES] = { 0, 1 };
+    for (int i = 2; i < rank; i++) {
+        order[i] = -1;
+    }
+    mc_nn_let_ints(b, "order", rank, order);
+}
+
 #define CROP { "crop", NN_TEXT, "none" }
 const struct mc_nn_kind mc_nn_merges[] = {
     { "concat", "layers joined along an axis; crop=none,none,center,lower: how larger layers are cut on each axis", -1,
       { LAYERS, { "axis", NN_INT, "1" }, CROP, ACT("linear") }, concat, "$merged", NULL },
     { "sum",    "the sum of layers, each times its coefficient",                                                          -1,
       { LAYERS, { "coeffs", NN_TEXT, "1" }, CROP, ACT("linear") }, sum, "$merged", NULL },
+    { "excite", "each channel of the first layer times a number of the second, as in squeeze-and-excitation",              2,
+      { LAYERS, ACT("linear") }, excite, "$x1 * dimshuffle($x2, $order)", NULL },
     { "merge",  "layers combined by any op of two tensors: merge a b op=maximum",                                               -1,
       { LAYERS, { "op", NN_CALL, "mul" }, CROP, ACT("linear") }, merge, "$merged", NULL },
     LAST_KIND,

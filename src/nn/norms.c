@@ -95,8 +95,8 @@ static void standardize(struct mc_nn_build *b)
     mc_nn_let_ints(b, "axes", n, axes);
 }
 
-/* Standardises, then applies a scale and a bias for each channel. */
-static void with_parameters(struct mc_nn_build *b, const char *axes)
+/* Standardises over the axes from `from` to `to` - 1, then applies a scale and a bias for each channel. */
+static void with_parameters(struct mc_nn_build *b, int from, int to)
 {
     bool over[NN_MOST_AXES];
     int64_t dims[NN_MOST_AXES];
@@ -108,21 +108,21 @@ static void with_parameters(struct mc_nn_build *b, const char *axes)
     if (mc_nn_kept_sizes(b, rank, over, dims, &n) && mc_nn_weights(b, "scale", TRAINABLE, n, dims)) {
         mc_nn_weights(b, "bias", TRAINABLE, n, dims);
     }
-    int64_t from = strcmp(axes, "features") == 0 ? 1 : 2, all[NN_MOST_AXES];
-    for (int i = (int)from; i < rank; i++) {
+    int64_t all[NN_MOST_AXES];
+    for (int i = from; i < to; i++) {
         all[i - from] = i;
     }
-    mc_nn_let_ints(b, "axes", rank > from ? rank - (int)from : 0, all);
+    mc_nn_let_ints(b, "axes", to > from ? to - from : 0, all);
 }
 
 static void instance_norm(struct mc_nn_build *b)
 {
-    with_parameters(b, "spatial");
+    with_parameters(b, 2, mc_nn_rank(b, 0));
 }
 
 static void layer_norm(struct mc_nn_build *b)
 {
-    with_parameters(b, "features");
+    with_parameters(b, 1, mc_nn_is(&b->set, "axes", "channels") ? 2 : mc_nn_rank(b, 0));
 }
 
 /* Makes the parameter of the first field, which is shared over some axes. */
@@ -155,8 +155,9 @@ const struct mc_nn_kind mc_nn_norms[] = {
     { "instance_norm", "standardize over positions, then a scale and a bias for each channel",          1,
       { ACT("linear"), { "scale", NN_CALL, "1" }, { "bias", NN_CALL, "0" }, { "epsilon", NN_REAL, "0.0001" } },
       instance_norm,   STANDARD OWN, NULL },
-    { "layer_norm",    "standardize over channels and positions, then a scale and a bias for each channel", 1,
-      { ACT("linear"), { "scale", NN_CALL, "1" }, { "bias", NN_CALL, "0" }, { "epsilon", NN_REAL, "0.0001" } },
+    { "layer_norm",    "standardize over channels and positions, or axes=channels, then a scale and a bias for each channel", 1,
+      { ACT("linear"), { "scale", NN_CALL, "1" }, { "bias", NN_CALL, "0" }, { "epsilon", NN_REAL, "0.0001" },
+        { "axes", NN_WORD, "features", "features|channels" } },
       layer_norm,      STANDARD OWN, NULL },
     { "bias",          "a bias for each channel",                                    1,
       { { "b", NN_CALL, "0" }, SHARED },          shared, "$x{ + dimshuffle($b, $order)}", NULL },

@@ -10,7 +10,7 @@
 enum how {
     SWAP = 1,      /* the first two axes are exchanged */
     FLIP = 2,      /* spatial axes are reversed if the layer flips its filters */
-    POSITIONS = 4, /* PyTorch's tensor has an axis of size 1 for each spatial axis */
+    POSITIONS = 4, /* PyTorch's tensor has an axis of size 1 more for each spatial axis */
     VECTOR = 8,    /* only a parameter with one axis has a counterpart */
     VARIANCE = 16, /* the parameter is 1 / sqrt(v + epsilon), PyTorch's tensor is v */
     LOOP = 32,     /* a parameter for each layer and direction: W_in, W_in_l1_reverse are _l0, _l1_reverse */
@@ -35,6 +35,7 @@ static const struct tensor {
     { " layer_norm instance_norm ", "scale", "weight",       VECTOR },
     { " layer_norm instance_norm ", "bias",  "bias",         VECTOR },
     { " prelu ",                  "alpha",   "weight",       VECTOR },
+    { " scale ",                  "scales",  "layer_scale",  VECTOR | POSITIONS },
     { " embedding ",              "W",       "weight",       0 },
     { " recurrent lstm gru_dnn ", "W_in",    "weight_ih",    SWAP | LOOP },
     { " recurrent lstm gru_dnn ", "W_hid",   "weight_hh",    SWAP | LOOP },
@@ -43,15 +44,17 @@ static const struct tensor {
     { " gru_dnn ",                "b_hid",   "bias_hh",      VECTOR | LOOP },
 };
 
-struct line { /* layer = module epsilon=0.001 */
+struct line { /* layer = module epsilon=0.001 axes=2 */
     struct mc_nn_slice ours, theirs;
     double epsilon;
+    int axes; /* of PyTorch's weights, which end with axes of size 1 more or less; 0: as the row says */
 };
 struct part { /* a tensor of the state dict */
     const struct tensor *row;
     const struct mc_nn_param *param; /* NULL: the number of batches */
     char *name;
     double epsilon;
+    int axes;
     mc_array *value;
 };
 struct dict {
@@ -73,6 +76,28 @@ static struct mc_nn_slice word(const char **at)
     return w;
 }
 
+/* Reads the rest of epsilon=0.001 or axes=2. */
+static bool read_setting(const char **at, struct mc_nn_slice key, struct line *l)
+{
+    if (**at != '=') {
+        return false;
+    }
+    ++*at;
+    *at += strspn(*at, " \t\r");
+    char *end;
+    const double value = mc_strtod(*at, &end);
+    const bool axes = mc_nn_same(key, "axes"),
+               fits = axes ? value >= 1 && value <= NN_MOST_AXES && value == (int)value
+                           : mc_nn_same(key, "epsilon") && value >= 0 && value < 1;
+    if (end == *at || !fits) {
+        return false;
+    }
+    *at = end + strspn(end, " \t\r");
+    l->epsilon = axes ? l->epsilon : value;
+    l->axes = axes ? (int)value : l->axes;
+    return true;
+}
+
 /* Reads a line at *at and moves *at behind it.  An empty line: ours is empty. */
 static mc_status read_line(const char **at, int number, struct line *l)
 {
@@ -83,22 +108,16 @@ static mc_status read_line(const char **at, int number, struct line *l)
         ++*at;
         l->theirs = word(at);
         good = l->theirs.n > 0;
-        struct mc_nn_slice key = word(at);
-        if (key.n && **at == '=') {
-            char *end;
-            ++*at;
-            *at += strspn(*at, " \t\r");
-            l->epsilon = mc_strtod(*at, &end);
-            good = good && mc_nn_same(key, "epsilon") && end != *at && l->epsilon >= 0 && l->epsilon < 1;
-            *at = end + strspn(end, " \t\r");
-        } else {
-            good = good && key.n == 0;
+        for (struct mc_nn_slice key; good && (key = word(at)).n;) {
+            good = read_setting(at, key, l);
         }
     }
     *at += **at == '#' ? strcspn(*at, "\n") : 0;
     if (!good || (**at && **at != '\n')) {
         return mc_fail(MC_ESYNTAX,
-                       "names, line %d: expected 'layer = module' or 'layer = module epsilon=0.001'", number);
+                       "names, line %d: expected 'layer = module', and epsilon=0.001 or axes=2 behind it if "
+                       "PyTorch's differ",
+                       number);
     }
     *at += **at == '\n';
     return MC_OK;
@@ -145,7 +164,7 @@ static struct line module_of(const struct dict *d, const mc_layer *l)
         }
     }
     const struct mc_nn_slice own = { l->name, strlen(l->name) };
-    return (struct line){ own, own, EPSILON };
+    return (struct line){ own, own, EPSILON, 0 };
 }
 
 /* ---- the tensors of the state dict ---- */
@@ -178,6 +197,26 @@ static bool is_row(const struct tensor *t, const mc_layer *l, const char *ours, 
     return strcmp(t->ours, ours) == 0;
 }
 
+/* The shape of PyTorch's tensor, which ends with axes of size 1 where the parameter has fewer axes or
+ * more; returns its rank, or -1: axes of another size would be left out. */
+static int torch_dims(const struct part *p, mc_graph *g, int64_t dims[NN_MOST_AXES])
+{
+    const mc_node *n = mc_shared_node(g, p->param->shared);
+    int rank = mc_node_rank(n);
+    for (int i = 0; i < NN_MOST_AXES; i++) {
+        const int from = p->row->how & SWAP && i < 2 ? 1 - i : i;
+        dims[i] = from < rank ? mc_node_dims(n)[from] : 1;
+    }
+    const int more = p->row->how & POSITIONS ? mc_layer_rank(p->param->layer) - 2 : 0,
+              want = p->axes && !(p->row->how & VECTOR) ? p->axes : rank + more;
+    for (; rank > want; rank--) {
+        if (dims[rank - 1] != 1) {
+            return -1;
+        }
+    }
+    return want;
+}
+
 static mc_status add_part(struct dict *d, const struct tensor *row, const struct mc_nn_param *p,
                           const mc_layer *l, const char *rest)
 {
@@ -199,8 +238,13 @@ static mc_status add_part(struct dict *d, const struct tensor *row, const struct
             return MC_EARG;
         }
     }
-    d->part[d->npart++] = (struct part){ row, p, name.s, m.epsilon, NULL };
-    return MC_OK;
+    struct part *part = &d->part[d->npart++];
+    *part = (struct part){ row, p, name.s, m.epsilon, m.axes, NULL };
+    int64_t dims[NN_MOST_AXES];
+    return !p || torch_dims(part, d->net->g, dims) >= 0
+               ? MC_OK
+               : mc_fail(MC_EUNSUPPORTED, "'%s' cannot have %d axes in PyTorch: it has %d", p->name, m.axes,
+                         mc_node_rank(mc_shared_node(d->net->g, p->shared)));
 }
 
 static mc_status add_param(struct dict *d, const struct mc_nn_param *p)
@@ -271,14 +315,15 @@ static mc_array *variance(const mc_array *x, double epsilon, bool load)
 }
 
 /* a in the layout of the parameter (load) or of PyTorch. */
-static mc_array *convert(const struct part *p, const mc_array *a, bool load)
+static mc_array *convert(const struct part *p, mc_graph *g, const mc_array *a, bool load)
 {
     const unsigned how = p->row->how;
-    int axes[NN_MOST_AXES] = { 1, 0, 2, 3, 4, 5, 6, 7 }, spatial = mc_layer_rank(p->param->layer) - 2;
-    int64_t dims[NN_MOST_AXES] = { 0 };
+    int axes[NN_MOST_AXES] = { 1, 0, 2, 3, 4, 5, 6, 7 };
+    int64_t dims[NN_MOST_AXES];
+    const int rank = torch_dims(p, g, dims), own = mc_node_rank(mc_shared_node(g, p->param->shared));
     mc_array *x = mc_array_ref((mc_array *)a);
-    if (x && how & POSITIONS && load) {
-        x = next(x, mc_array_reshape(a, 2, mc_array_dims(a)));
+    if (x && load && own != rank) {
+        x = next(x, mc_array_reshape(x, own, dims));
     }
     if (x && how & SWAP) {
         x = next(x, mc_array_transpose(x, axes));
@@ -287,27 +332,10 @@ static mc_array *convert(const struct part *p, const mc_array *a, bool load)
         const int64_t n = mc_array_dims(x)[i];
         x = next(x, mc_array_slice(x, i, n - 1, n, -1));
     }
-    if (x && how & POSITIONS && !load) {
-        for (int i = 0; i < 2 + spatial; i++) {
-            dims[i] = i < 2 ? mc_array_dims(x)[i] : 1;
-        }
-        x = next(x, mc_array_reshape(x, 2 + spatial, dims));
+    if (x && !load && own != rank) {
+        x = next(x, mc_array_reshape(x, rank, dims));
     }
     return x && how & VARIANCE ? next(x, variance(x, p->epsilon, load)) : x;
-}
-
-/* The shape of PyTorch's tensor; returns its rank. */
-static int torch_dims(const struct part *p, mc_graph *g, int64_t dims[NN_MOST_AXES])
-{
-    const mc_node *n = mc_shared_node(g, p->param->shared);
-    int rank = mc_node_rank(n);
-    for (int i = 0; i < rank; i++) {
-        dims[i] = mc_node_dims(n)[p->row->how & SWAP && i < 2 ? 1 - i : i];
-    }
-    for (int i = 2; p->row->how & POSITIONS && i < mc_layer_rank(p->param->layer); i++) {
-        dims[rank++] = 1;
-    }
-    return rank;
 }
 
 /* ---- files ---- */
@@ -328,7 +356,7 @@ mc_status mc_net_save_torch(const mc_net *net, const char *path, const char *nam
         p->value = !p->param             ? mc_array_scalar(MC_INT64, 0)
                    : !own                ? NULL
                    : p->row->how & ADDED ? mc_array_new(mc_array_dtype(own), 1, mc_array_dims(own))
-                                         : convert(p, own, false);
+                                         : convert(p, net->g, own, false);
         mc_array_unref(&own);
         name[i] = p->name;
         value[i] = p->value;
@@ -375,7 +403,7 @@ static mc_status load_part(const struct dict *d, struct part *p, const char *pat
         return mc_last_status();
     }
     mc_status s = mc_nn_fits(path, p->name, a, rank, dims);
-    mc_array *own = s == MC_OK ? convert(p, a, true) : NULL;
+    mc_array *own = s == MC_OK ? convert(p, d->net->g, a, true) : NULL;
     p->value = own ? mc_array_cast(own, mc_node_dtype(mc_shared_node(d->net->g, p->param->shared))) : NULL;
     mc_array_unref(&own);
     mc_array_unref(&a);

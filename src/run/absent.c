@@ -290,7 +290,7 @@ mc_status mc_factor_step_plan(struct mc_function *f, struct mc_shape_plan *p, in
     return MC_OK;
 }
 
-/* ---- solvers: portable sums, other libraries, and one whose kernels are too large ---- */
+/* ---- solvers: portable sums, other libraries, and those whose kernels are too large ---- */
 
 /* Their names stay in the tables: keys of wisdom have a hash of all names.  Where a bundle or wisdom names
  * one of them, another solver is taken. */
@@ -305,6 +305,7 @@ static const char *refuse(const struct mc_problem *p)
 ABSENT(mc_gemm_onednn,          "onednn",           false);
 ABSENT(mc_gemm_blas,            "blas",             false);
 ABSENT(mc_conv_implicit,        "implicit",         false);
+ABSENT(mc_conv_planes,          "planes",           false);
 ABSENT(mc_conv_onednn,          "onednn",           false);
 ABSENT(mc_conv_onednn_winograd, "onednn_winograd",  false);
 ABSENT(mc_gemm_portable,         "portable",         true);

@@ -347,4 +347,10 @@ TARGET static void rows(float *to, int64_t to_row, const float *from, int64_t fr
     }
 }
 
-static const struct mc_depth_kernel kernel = { L, sum, dots, in, out, zip, turn_in, turn_out, splat, rows };
+#ifndef MC_RUNTIME /* which does not have the solver planes */
+#include "heavy/conv/cpu/depthwise/planes_body.h"
+#else
+#define flat NULL
+#endif
+
+static const struct mc_depth_kernel kernel = { L, sum, dots, in, out, zip, turn_in, turn_out, splat, rows, flat };

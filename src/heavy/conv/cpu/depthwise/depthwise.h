@@ -54,6 +54,22 @@ struct mc_depth_turn {
     const int *place;
     int64_t channel, channels, n, width, limit;
 };
+/* Planes of the result, each from one of x. Element (i, j) of the padded plane is (i / step[0], j / step[1])
+ * of the phase (i % step[0], j % step[1]) in `copy`, where a phase has `lines` lines of `pitch` floats. What
+ * no line of x fills is zero before the call, and after it. */
+struct mc_depth_flat {
+    const float *x;
+    float *y, *copy, *sums;
+    const float *taps_of;               /* of each plane, in the order of group and at */
+    float *w;                           /* room for the taps of one, each in all lanes */
+    const struct mc_depth_group *group; /* the taps along columns: rows of a vector and more */
+    const int64_t *at;                  /* each tap's offset in the copy: shorter rows */
+    int64_t groups, taps;
+    int64_t in[2], out[2], step[2], pad[2], phases[2];
+    int64_t lines, pitch, phase;        /* phase: floats from one to the next */
+    int64_t planes, copy_plane, sums_plane; /* floats from one plane to the next */
+    int64_t x_limit;                    /* floats from x on that may be read */
+};
 struct mc_depth_kernel {
     int lanes;
     void (*sum)(const struct mc_depth_sum *s);
@@ -67,6 +83,7 @@ struct mc_depth_kernel {
     void (*splat)(float *to, const float *from, int64_t from_step, int64_t n); /* to[i][lane] = from[i] */
     /* to[i] = from[i] for rows of n floats */
     void (*rows)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t n);
+    void (*flat)(const struct mc_depth_flat *f);
 };
 extern const struct mc_depth_kernel *const mc_depth_avx512, *const mc_depth_avx2, *const mc_depth_plain;
 

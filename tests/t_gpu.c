@@ -3,6 +3,7 @@
  * anywhere. */
 #include "gpu_words.h"
 
+#include <math.h>
 #include <pthread.h>
 
 TEST(gpu_results_stay_or_come_home)
@@ -306,6 +307,36 @@ TEST(gpu_draws_stay)
     mc_flag_set("cuda.host", "True");
     mc_function_free(f);
     mc_graph_free(g);
+}
+
+/* Draws on that device, of one seed. */
+static mc_array *normals(const char *device)
+{
+    mc_array *y = NULL;
+    mc_flag_set("device", device);
+    mc_graph *g = mc_graph_new();
+    mc_random(g, "rng", 7);
+    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "normal(rng, [100001], dtype='float64')" });
+    CHECK(f && mc_call(f, MC_NONE, MC_OUT(&y)) == MC_OK, "%s: %s", device, mc_last_error());
+    mc_function_free(f);
+    mc_graph_free(g);
+    return y;
+}
+
+/* Formulas of the GPU's own: the bits of a draw are those of the processor, its logarithm and cosine within a
+ * few ulp, of angles whose last bit is 4.4e-16. */
+TEST(gpu_normals_are_those_of_the_processor)
+{
+    ON_GPU();
+    mc_array *want = normals("cpu"), *got = normals("cuda");
+    REQUIRE(want && got, "no draws");
+    double most = 0;
+    for (int64_t i = 0; i < 100001; i++) {
+        most = fmax(most, fabs(((double *)(void *)got->data)[i] - ((double *)(void *)want->data)[i]));
+    }
+    CHECK(most < 2e-14, "%g", most);
+    mc_array_unref(&want);
+    mc_array_unref(&got);
 }
 
 /* Where memory is short a solver that needs less takes over; where nothing helps, one error says who wanted

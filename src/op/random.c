@@ -225,8 +225,7 @@ static mc_node *build_uniform(mc_graph *g, int nin, mc_node *const *in, const st
     return mc_cast_to(mc_expr(g, "low + u * (high - low)", b, 3), d);
 }
 
-/* Box-Muller: one number from two uniforms of two streams.  1 - u is exact and never 0; as abs(u - 1) it does
- * not become log1p(-u), which costs more. */
+/* Box-Muller: one number from two uniforms of two streams.  1 - u is exact and never 0. */
 static mc_node *build_normal(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int64_t stream;
@@ -243,7 +242,7 @@ static mc_node *build_normal(mc_graph *g, int nin, mc_node *const *in, const str
                            { "avg", or_number(g, avg, w, 0), NULL },
                            { "std", or_number(g, std, w, 1), NULL },
                            { "n", NULL, NULL } };
-    b[4].node = mc_expr(g, "sqrt(-2 * log(abs(u - 1))) * cos_turn(v)", b, 2);
+    b[4].node = mc_expr(g, "rayleigh(u) * cos_turn(v)", b, 2);
     return mc_cast_to(!avg && !std ? b[4].node : mc_expr(g, "avg + std * n", b, 5), d);
 }
 

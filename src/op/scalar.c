@@ -8,6 +8,7 @@
 /* The macros that expressions of rows use; vector kernels define them differently. */
 #define SEL(c, a, b) ((c) ? (a) : (b))
 #define TURN(f, a) f(C(6.283185307179586477) * (a))
+#define RAYLEIGH(f, g, a) f(C(-2) * g(C(1) - (a)))
 #define NOT(c) (IS_BOOL ? !(c) : ~(c))
 #define C(x) ((T)(x))
 #define MINUS(x) (0 - (x))

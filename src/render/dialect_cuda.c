@@ -80,7 +80,32 @@ static const char builtins[] =
     "#define __builtin_erfc erfc\n#define __builtin_tgamma tgamma\n#define __builtin_lgamma lgamma\n"
     /* the cosine of a part of a turn, whose reduction is exact */
     "#define TURN(f, a) turn_(a)\nINLINE float turn_(float a) { return cospif(2 * a); }\n"
-    "INLINE double turn_(double a) { return cospi(2 * a); }\n";
+    "#define RAYLEIGH(f, g, a) rayleigh_(a)\n"
+    "INLINE float rayleigh_(float a) { return sqrtf(-2 * logf(1 - a)); }\n"
+    /* in float64 without branches, by coefficients that are operands in constant memory: the library's
+     * functions take more instructions, most of them to load constants.
+     * cos(2 pi a) = sin(2 pi t) = t p(t^2) for t = abs(a - 1/2) - 1/4, which is exact; within 3 ulp */
+    "static __constant__ double turn_p_[] = { 0x1.9d1b8585e59b7p-4, -0x1.6f797703e284dp-1, 0x1.e8f35e9d2300ap+1, "
+    "-0x1.e3074ddd1cb96p+3, 0x1.50783485190b6p+5, -0x1.32d2cce627542p+6, 0x1.466bc6775aa6ep+6, "
+    "-0x1.4abbce625be52p+5, 0x1.921fb54442d18p+2 };\n"
+    "INLINE double turn_(double a) { const double t = fabs(a - 0.5) - 0.25, z = t * t; double p = turn_p_[0];\n"
+    "  _Pragma(\"unroll\") for (int i = 1; i < 9; i++) p = fma(p, z, turn_p_[i]);\n"
+    "  return t * p; }\n"
+    /* -2 log(w) = -2 log(2) e - s (4 - z p(z)), w = 2^e m, sqrt(1/2) <= m < sqrt(2), s = (m - 1) / (m + 1),
+     * z = s^2; a quotient and a root from 20 bits by a step of order three; within 3 ulp */
+    "static __constant__ double rayleigh_p_[] = { -0x1.2f05625a35532p-2, -0x1.39a1bad95e77bp-2, "
+    "-0x1.74663ee6f1bd2p-2, -0x1.c71c520965641p-2, -0x1.24924941f1180p-1, -0x1.999999997fdb9p-1, "
+    "-0x1.5555555555592p+0, -0x1.62e42fefa39efp+0 };\n"
+    "INLINE double rayleigh_(double a) { const double w = 1 - a; const int h = __double2hiint(w), e = (h - "
+    "0x3fe6a09e) >> 20;\n"
+    "  const double m = __hiloint2double(h - (e << 20), __double2loint(w)), f = m - 1, d = m + 1; double r, y;\n"
+    "  asm(\"rcp.approx.ftz.f64 %0, %1;\" : \"=d\"(r) : \"d\"(d)); double q = fma(-d, r, 1.0); r = fma(r, "
+    "fma(q, q, q), r);\n"
+    "  const double s = f * r, z = s * s; double p = rayleigh_p_[0];\n"
+    "  _Pragma(\"unroll\") for (int i = 1; i < 7; i++) p = fma(p, z, rayleigh_p_[i]);\n"
+    "  const double v = fma(s, fma(z, p, -4.0), e * rayleigh_p_[7]);\n"
+    "  asm(\"rsqrt.approx.ftz.f64 %0, %1;\" : \"=d\"(y) : \"d\"(v)); q = fma(v * y, -y, 1.0);\n"
+    "  return v > 0 ? v * fma(y * q, fma(q, 0.375, 0.5), y) : 0; }\n";
 
 static const char keeps[] =
     "struct philox_ { u64 n; u32 c[4]; bool again; __device__ philox_() : n(~0ull), again(false) {}\n"

@@ -33,6 +33,7 @@
     "#define SEL(c, a, b) ((c) ? (a) : (b))\n#define NOT(c) (IS_BOOL ? !(c) : ~(c))\n#define C(x) ((T)(x))\n"           \
     "#define LT(a, b) ((a) < (b))\n#define LE(a, b) ((a) <= (b))\n#define GT(a, b) ((a) > (b))\n"                       \
     "#ifndef TURN\n#define TURN(f, a) f(C(6.283185307179586477) * (a))\n#endif\n"                                         \
+    "#ifndef RAYLEIGH\n#define RAYLEIGH(f, g, a) f(C(-2) * g(C(1) - (a)))\n#endif\n"                             \
     "#define GE(a, b) ((a) >= (b))\n#define EQ(a, b) ((a) == (b))\n#define NE(a, b) ((a) != (b))\n"
 
 extern const char mc_prelude_code[]; /* printed after the dialect's own prelude */

@@ -76,6 +76,8 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
 {
     program *p = (program *)q;
     std::string t = p->text;
+    replace(t, "asm(\"rcp.approx.ftz.f64 %0, %1;\" : \"=d\"(r) : \"d\"(d));", "r = 1 / (float)d;");
+    replace(t, "asm(\"rsqrt.approx.ftz.f64 %0, %1;\" : \"=d\"(y) : \"d\"(v));", "y = 1 / sqrtf((float)v);");
     replace(t, "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h));", "f = shim_h2f(h);");
     replace(t, "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x));", "h = shim_f2h(x);");
     replace(t, "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(s.bits));", "f = shim_h2f(s.bits);");

@@ -96,6 +96,25 @@ static inline double __longlong_as_double(long long i)
 {
     return shim_as<double>(i);
 }
+static inline int __double2hiint(double d)
+{
+    long long i;
+    memcpy(&i, &d, 8);
+    return (int)(i >> 32);
+}
+static inline int __double2loint(double d)
+{
+    long long i;
+    memcpy(&i, &d, 8);
+    return (int)i;
+}
+static inline double __hiloint2double(int h, int l)
+{
+    const unsigned long long i = (unsigned long long)(unsigned)h << 32 | (unsigned)l;
+    double d;
+    memcpy(&d, &i, 8);
+    return d;
+}
 static inline long long __double_as_longlong(double d)
 {
     return shim_as<long long>(d);
@@ -231,6 +250,25 @@ template <class T> static inline T atomicMax(T *p, T v)
     if (v > o)
         *p = v;
     return o;
+}
+struct alignas(16) ulonglong2 {
+    unsigned long long x, y;
+};
+static inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y)
+{
+    return { x, y };
+}
+template <class T> static inline T __ldcv(const T *p)
+{
+    return *p;
+}
+template <class T> static inline void __stcg(T *p, T v)
+{
+    *p = v;
+}
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 static inline void __nanosleep(unsigned)
 {

@@ -6,6 +6,7 @@
 
 enum {
     MOST_BLOCKS = 2112,
+    DRAWING_BLOCKS = 1056, /* each thread makes the key of its draws, for more elements */
     BLOCK = 256,
     WARP = 32,
     MOST_SPLITS = 256,
@@ -38,10 +39,19 @@ static unsigned blocks_for(int64_t n, int64_t each)
     return (unsigned)((n + each - 1) / each);
 }
 
+static bool draws(const struct mc_kernel *k)
+{
+    bool any = false;
+    for (size_t i = 0; i < k->val.n; i++) {
+        any |= k->val.at[i].kind == K_OP && k->val.at[i].op->flags & OP_WORDS;
+    }
+    return any;
+}
+
 /* One thread for each element of a map, or group of v.  If 32 bits do not count them, the outermost axis is
  * divided into pieces, one launch each. */
-void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s,
-                         int64_t count)
+void mc_grid_threads_map(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
+                         const struct mc_axes *s, int64_t count)
 {
     l->pieces = 1;
     if (count > INT32_MAX) {
@@ -53,7 +63,10 @@ void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const
         count = rest * most;
     }
     h->count[0] = (uint32_t)count;
-    l->grid = (struct mc_grid){ { MC_MIN(blocks_for(count, BLOCK), MOST_BLOCKS), 1, 1 }, { BLOCK, 1, 1 }, 0 };
+    l->grid = (struct mc_grid){ { MC_MIN(blocks_for(count, BLOCK), draws(k) ? DRAWING_BLOCKS : MOST_BLOCKS),
+                                  1, 1 },
+                                { BLOCK, 1, 1 },
+                                0 };
 }
 
 /* Lanes for each point, and points of a block.  With h->column, lanes of neighbouring points are adjacent. */

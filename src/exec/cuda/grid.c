@@ -63,7 +63,7 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
     }
     l->fn = by_elements ? g->few_elements : v > 1 ? g->vector : g->plain;
     if (map) {
-        mc_grid_threads_map(l, a.head, s, s->count[0] / v);
+        mc_grid_threads_map(k, l, a.head, s, s->count[0] / v);
     } else {
         l->pieces = 1;
         a.head->count[0] = (uint32_t)(s->count[0] / (column ? v : 1));

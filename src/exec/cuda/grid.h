@@ -24,8 +24,8 @@ bool mc_axes_fit_int32(const struct mc_kernel *k, const struct mc_axes *s);
 void mc_axes_divide(struct mc_grid_head *h, int axis);
 
 /* ---- blocks.c: the threads of each form.  Requires h->count ---- */
-void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s,
-                         int64_t count);
+void mc_grid_threads_map(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
+                         const struct mc_axes *s, int64_t count);
 void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
                             int vector);
 void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,

@@ -4,7 +4,7 @@
 #include "exec/cuda/lines.h"
 #include "exec/cuda/order_args.h"
 
-enum { DIGITS = 256, FAR_THREADS = 256, FAR_BYTES = 64, MOST_COUNT = 1 << 30, DIGIT_BLOCKS = 1024 };
+enum { DIGITS = 256, FAR_THREADS = 512, FAR_BYTES = 80, MOST_COUNT = 1 << 30, DIGIT_BLOCKS = 1024 };
 enum { NEAR, DIGITS_OF, PASS, KERNELS };
 static const char *const names[KERNELS] = { "near_", "digits", "pass_" };
 /* the smallest that a line fits into is used */

@@ -16,7 +16,7 @@ struct mc_running {
     int x, y;                             /* value ids */
     bool down;                            /* a thread for each line */
     int64_t chunks;                       /* of `down` */
-    size_t ticket, total, group, cleared; /* of the scratch; cleared: bytes of all */
+    mc_array *tickets; /* words that stay from one launch to the next: args.ticket, total, group */
     struct mc_running_args args;
 };
 
@@ -101,14 +101,16 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     }
     const struct mc_grid g = { { (unsigned)(a.l.lines * a.tiles), 1, 1 }, { w->threads, 1, 1 }, 0 };
     a.words &= aligned(a.x) && aligned(a.y);
-    a.ticket = (unsigned *)(void *)scratch;
-    a.total = (uint64_t *)(void *)(scratch + w->total);
-    a.group = (uint64_t *)(void *)(scratch + w->group);
-    TRY(w->cleared ? mc_cuda_clear(d, scratch, w->cleared) : MC_OK);
     return mc_cuda_launch(d, w->kernel[RUNNING], names[RUNNING], &g, &a, sizeof a);
 }
 
-static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
+static void release(struct mc_exec *e)
+{
+    mc_array_unref(&((struct mc_running *)e)->tickets);
+    mc_exec_free(e);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = release };
 
 /* ---- a shape ---- */
 
@@ -142,6 +144,24 @@ static bool in_words(const struct mc_lines_step *s)
     return so;
 }
 
+/* The marks of a launch differ from those of the launch before, so nothing is cleared between the two. */
+static mc_status hold_tickets(struct mc_running *w, const struct mc_lines_step *s)
+{
+    struct mc_running_args *a = &w->args;
+    struct mc_cuda *d = mc_cuda_of(s->f->code);
+    const int64_t blocks = s->l.lines * a->tiles, words = 2 + 2 * blocks + 2 * s->l.lines * a->groups;
+    w->tickets = mc_cuda_array(d, MC_INT64, 1, &words);
+    if (!w->tickets) {
+        return mc_last_status();
+    }
+    a->ticket = (uint64_t *)(void *)w->tickets->data;
+    a->total = a->ticket + 2;
+    a->group = a->total + 2 * blocks;
+    a->per_block = UINT64_MAX / (uint64_t)blocks + 1;
+    mc_lines_workspace(s, WORD); /* what orders launches that share memory sees these two in it */
+    return mc_cuda_clear(d, a->ticket, (size_t)words * sizeof *a->ticket);
+}
+
 static mc_status divide_tiles(struct mc_running *w, const struct mc_lines_step *s)
 {
     struct mc_running_args *a = &w->args;
@@ -155,13 +175,7 @@ static mc_status divide_tiles(struct mc_running *w, const struct mc_lines_step *
     if (s->l.lines > INT32_MAX / a->tiles) {
         return too_many();
     }
-    if (a->tiles > 1) {
-        w->total = WORD;
-        w->group = w->total + (size_t)(s->l.lines * a->tiles) * 2 * sizeof *a->total;
-        w->cleared = w->group + (size_t)(s->l.lines * a->groups) * 2 * sizeof *a->group;
-        mc_lines_workspace(s, w->cleared);
-    }
-    return MC_OK;
+    return a->tiles > 1 ? hold_tickets(w, s) : MC_OK;
 }
 
 mc_status mc_running_make(const struct mc_lines_step *s, struct mc_exec **made)

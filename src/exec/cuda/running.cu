@@ -61,35 +61,33 @@ __device__ __forceinline__ A before_warp(A mine, A *of_warps, A *all)
     return before;
 }
 
-/* ---- totals of tiles: a word of eight bytes holds half of the value and a mark, so no word is read half
- * written, and no order between the two is needed ---- */
+/* ---- totals of tiles: two words of eight bytes hold half of the value each and the mark of the launch, so
+ * no word is read half written, and no order between the two is needed ---- */
 
-__device__ __forceinline__ void publish(u64 *word, A v)
+__device__ __forceinline__ void publish(u64 *word, A v, unsigned mark)
 {
     const u64 u = *(const u64 *)&v;
-    ((volatile u64 *)word)[0] = u << 32 | 1;
-    ((volatile u64 *)word)[1] = u >> 32 << 32 | 1;
+    __stcg((ulonglong2 *)word, make_ulonglong2(u << 32 | mark, u >> 32 << 32 | mark));
 }
 
-__device__ __forceinline__ A published(const u64 *word)
+__device__ __forceinline__ A published(const u64 *word, unsigned mark)
 {
-    u64 low = ((const volatile u64 *)word)[0], high = ((const volatile u64 *)word)[1];
-    while ((low & high & 1) == 0) {
-        __nanosleep(64); /* or all that wait would keep the one that writes from it */
-        low = ((const volatile u64 *)word)[0];
-        high = ((const volatile u64 *)word)[1];
+    ulonglong2 w = __ldcv((const ulonglong2 *)word);
+    while ((unsigned)w.x != mark || (unsigned)w.y != mark) {
+        __nanosleep(20); /* or all that wait would keep the one that writes from it */
+        w = __ldcv((const ulonglong2 *)word);
     }
-    const u64 u = low >> 32 | high >> 32 << 32;
+    const u64 u = w.x >> 32 | w.y >> 32 << 32;
     return *(const A *)&u;
 }
 
 /* What n totals give, by the lanes of a warp in order; all lanes get it. */
-__device__ __forceinline__ A joined_totals(const u64 *total, i64 n)
+__device__ __forceinline__ A joined_totals(const u64 *total, i64 n, unsigned mark)
 {
     A sum = FIRST;
     for (i64 from = 0; from < n; from += 32) {
         const i64 i = from + threadIdx.x % 32;
-        const A v = in_warp(i < n ? published(total + 2 * i) : FIRST);
+        const A v = in_warp(i < n ? published(total + 2 * i, mark) : FIRST);
         sum = joined(sum, __shfl_sync(0xffffffff, v, 31));
     }
     return sum;
@@ -98,19 +96,19 @@ __device__ __forceinline__ A joined_totals(const u64 *total, i64 n)
 /* What the tiles before tile `mine` of the line give, by the first warp for all: while one warp waits, the
  * others leave the processor to blocks that read.  `all`: what the tile gives.  No group waits for another.
  */
-__device__ __forceinline__ A before_tile(const args &a, i64 line, i64 mine, A all, A *before)
+__device__ __forceinline__ A before_tile(const args &a, i64 line, i64 mine, unsigned mark, A all, A *before)
 {
     u64 *const total = a.total + 2 * (line * a.tiles), *const group = a.group + 2 * (line * a.groups);
     const i64 g = mine / GROUP, place = mine % GROUP;
     if (threadIdx.x < 32) {
         if (threadIdx.x == 0) {
-            publish(total + 2 * mine, all);
+            publish(total + 2 * mine, all, mark);
         }
-        const A in_group = joined_totals(total + 2 * (g * GROUP), place);
+        const A in_group = joined_totals(total + 2 * (g * GROUP), place, mark);
         if (threadIdx.x == 0 && place == GROUP - 1) {
-            publish(group + 2 * g, joined(in_group, all));
+            publish(group + 2 * g, joined(in_group, all), mark);
         }
-        const A sum = joined(joined_totals(group, g), in_group);
+        const A sum = joined(joined_totals(group, g, mark), in_group);
         if (threadIdx.x == 0) {
             *before = sum;
         }
@@ -159,7 +157,8 @@ template <bool words> __device__ __forceinline__ void write_row(const args &a, O
     }
 }
 
-template <bool words> __device__ __forceinline__ void through(const args &a, i64 line, i64 mine)
+template <bool words>
+__device__ __forceinline__ void through(const args &a, i64 line, i64 mine, unsigned mark)
 {
     __shared__ A of_warps[WARPS], of_tiles;
     const T *x = a.x + begin_of(a.l, line, a.l.xline);
@@ -186,7 +185,7 @@ template <bool words> __device__ __forceinline__ void through(const args &a, i64
     }
     A carry = before_warp(sum, of_warps, &all);
     if (a.tiles > 1) {
-        carry = joined(before_tile(a, line, mine, all, &of_tiles), carry);
+        carry = joined(before_tile(a, line, mine, mark, all, &of_tiles), carry);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -203,20 +202,24 @@ template <bool words> __device__ __forceinline__ void through(const args &a, i64
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) running(const __grid_constant__ args a)
 {
-    __shared__ unsigned ticket;
+    __shared__ unsigned ticket[2];
     i64 tile = blockIdx.x;
+    unsigned mark = 0;
     if (a.tiles > 1) {
-        if (threadIdx.x == 0) {
-            ticket = atomicAdd(a.ticket, 1u);
+        if (threadIdx.x == 0) { /* tickets of all launches so far: launch number `mark - 1` gives this one */
+            const u64 given = atomicAdd(a.ticket, 1ull), launch = __umul64hi(given, a.per_block);
+            ticket[0] = (unsigned)(given - launch * gridDim.x);
+            ticket[1] = ((unsigned)launch & 0x7fffffff) + 1;
         }
         __syncthreads();
-        tile = ticket;
+        tile = ticket[0];
+        mark = ticket[1];
     }
     const i64 line = tile / a.tiles, mine = tile % a.tiles;
     if (a.words && (mine + 1) * TILE <= a.l.count) {
-        through<true>(a, line, mine);
+        through<true>(a, line, mine, mark);
     } else {
-        through<false>(a, line, mine);
+        through<false>(a, line, mine, mark);
     }
 }
 

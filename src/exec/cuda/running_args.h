@@ -13,13 +13,14 @@ struct mc_running_args {
     const T *x;
     O *y;
     A *sums;                                    /* of `down`: (chunks, lines) */
-    unsigned *ticket;                           /* tiles begun */
+    u64 *ticket;                                /* tiles begun, by all launches so far */
     u64 *total, *group;                         /* two words each: (lines, tiles), (lines, groups) */
     struct mc_lines_args l;
+    u64 per_block;                              /* 2^64 / blocks, rounded up */
     i64 chunk;                                  /* of `down` */
     i64 tiles, groups;                          /* of a line */
     int words, more;                            /* words: whole tiles of x and y are aligned and contiguous */
 };
-MC_ARGS_SIZE(mc_running_args, 312);
+MC_ARGS_SIZE(mc_running_args, 320);
 
 #endif

@@ -1,8 +1,8 @@
-/* monochord_bench_ranks.c: the suite ranks: two GPUs of this machine with a process each: reductions between them,
- * and training steps of a batch on each, beside the steps of one GPU alone.
+/* monochord_bench_ranks.c: the suite ranks: two GPUs of this machine with a process each: reductions between
+ * them, and training steps of a batch on each, beside the steps of one GPU alone.
  *
- * Invariant: this process touches no GPU, as CUDA does not survive a fork: each case has processes of its own,
- * of which rank 0 prints the row. */
+ * Invariant: this process touches no GPU, as CUDA does not survive a fork: each case has processes of its
+ * own, of which rank 0 prints the row. */
 #include "bench.h"
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,9 @@ static bool time_rounds(const struct rank *r, bool (*call)(void *), void *x, str
             }
         }
     }
-    *t = (struct timing){ .median = all[ROUNDS / 2], .least = all[0], .most = all[ROUNDS - 1], .calls = ROUNDS };
+    *t = (struct timing){
+        .median = all[ROUNDS / 2], .least = all[0], .most = all[ROUNDS - 1], .calls = ROUNDS
+    };
     return true;
 }
 
@@ -95,7 +97,9 @@ static bool reduction(const struct rank *r, struct timing *t)
         text_addf(&formula, ", order='any')");
     }
     mc_node *of = s ? mc_shared_node(g, s) : NULL, *to = of ? mc_formula(g, formula.s) : NULL;
-    mc_function *f = to ? mc_compile(g, &(mc_spec){ .name = "reduce", .update_of = &of, .update = &to, .nupdate = 1 })
+    mc_function *f = to ? mc_compile(
+                              g,
+                              &(mc_spec){ .name = "reduce", .update_of = &of, .update = &to, .nupdate = 1 })
                         : NULL;
     const bool good = f && time_rounds(r, call_alone, f, t);
     text_free(&formula);
@@ -112,7 +116,8 @@ struct step { mc_learner *l; mc_function *alone; mc_array *x, *t; };
 static bool call_step(void *step)
 {
     struct step *s = step;
-    return (s->l ? mc_learner_step(s->l, s->x, s->t) : mc_call(s->alone, MC_IN(s->x, s->t), MC_NONE)) == MC_OK;
+    return (s->l ? mc_learner_step(s->l, s->x, s->t) : mc_call(s->alone, MC_IN(s->x, s->t), MC_NONE)) ==
+           MC_OK;
 }
 
 static bool one_step(const struct rank *r, const char *model, struct timing *t)
@@ -127,7 +132,8 @@ static bool one_step(const struct rank *r, const char *model, struct timing *t)
         const mc_layer *first = mc_net_layer(net, 0);
         memcpy(dims, mc_layer_dims(first), (size_t)mc_layer_rank(first) * sizeof *dims);
         dims[0] = r->c->size * r->c->ranks;
-        s.x = must(mc_array_new(mc_node_dtype(mc_layer_node(first, MC_TRAINING)), mc_layer_rank(first), dims));
+        s.x = must(
+            mc_array_new(mc_node_dtype(mc_layer_node(first, MC_TRAINING)), mc_layer_rank(first), dims));
         s.t = must(mc_array_new(MC_INT32, 1, dims));
         random_fill(s.x, &state, 1);
         random_fill(s.t, &state, mc_layer_dims(mc_net_layer(net, -1))[1]);

@@ -370,5 +370,6 @@ bool mc_learner_makes(struct mc_learner *r)
 {
     return mc_nn_check_error(r->net, parameters(r->net, &r->layout) && step_inputs(r) && gradients(r) &&
                                          all_updates(r)) &&
-           (!r->shard.on || mc_shard_gathers(r)) && (!r->any_order || whole_function(r));
+           (!r->shard.on || mc_shard_gathers(r)) &&
+           (!r->any_order || r->batch != r->each * r->parts || whole_function(r));
 }

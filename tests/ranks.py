@@ -67,7 +67,7 @@ def by_environment(args, dice, found):
         if not codes or 0 in codes or says not in said or said.count("monochord:") != 1:
             found.append(f"{words}: {codes}, {said[-800:]}")
     for i in range(args.kill):
-        ranks = started(args, 3, "--parts", "3", "--save", "tk.npz", "--new", "--every", "0", "--epochs", "50")
+        ranks = started(args, 3, "--parts", "3", "--save", "tk.npz", "--new", "--every", "0", "--epochs", "2000")
         time.sleep(dice.uniform(0, 3))
         victim = dice.randrange(3)
         ranks[victim].kill()

@@ -1,4 +1,9 @@
 """The suite inference by ONNX Runtime."""
+import os
+
+for name in "OMP_PROC_BIND", "OMP_WAIT_POLICY":  # it has threads of its own, from which PyTorch's would take the processors
+    os.environ.pop(name, None)
+
 import onnxruntime
 
 from exported import onnx_bytes

@@ -382,6 +382,27 @@ TEST(functions_of_ranks_are_not_written)
     }
 }
 
+/* Ranks that are alone, in a graph without ranks or in a group of one, have nothing to reduce. */
+TEST(a_rank_that_is_alone_computes_no_collective)
+{
+    static const char text[] =
+        "all_reduce(x, op='mean') * 2 + broadcast(x) + all_gather(x) - reduce_scatter(x)";
+    for (int named = 0; named < 2; named++) {
+        mc_comm *one = mc_comm_open(NULL);
+        mc_graph *g = mc_graph_new();
+        REQUIRE(one && (!named || mc_graph_ranks(g, "all", one) == MC_OK), "%s", mc_last_error());
+        mc_node *x = mc_input(g, "x", MC_FLOAT64, 1), *y = mc_formula(g, text);
+        mc_function *f = mc_compile(g, &(mc_spec){ .input = &x, .ninput = 1, .output = &y, .noutput = 1 });
+        REQUIRE(f, "%s", mc_error(g));
+        const char *left = mc_function_graph_text(f);
+        CHECK(!strstr(left, "all_reduce") && !strstr(left, "broadcast") && !strstr(left, "_ranks"), "%s",
+              left);
+        mc_function_free(f);
+        mc_graph_free(g);
+        mc_comm_free(one);
+    }
+}
+
 TEST(ranks_without_memory)
 {
     ALLOC_FAIL_LOOP {

@@ -35,14 +35,27 @@ static void count_up(const char *name)
     mc_array_unref(&a);
 }
 
+struct stored { const char *name, *want; };
+
+/* A file has these arrays and no others. */
+static void check_file(const char *path, const struct stored *rows, int n)
+{
+    mc_archive *z = mc_archive_open(path);
+    CHECK(z && mc_archive_count(z) == n, "%d arrays: %s", mc_archive_count(z), mc_last_error());
+    for (int i = 0; i < n; i++) {
+        mc_array *a = mc_archive_load(z, rows[i].name);
+        check_text(a, rows[i].want);
+        mc_array_unref(&a);
+    }
+    mc_archive_close(z);
+}
+
 static const char model[] = "input 1x2x3\nconv 1 2x2 linear\nbatch_norm\nprelu\n"
                             "conv 1 1x2 linear flip=false\ndense 2 linear\n";
 
 TEST(layouts_are_those_of_pytorch)
 {
-    static const struct {
-        const char *name, *want;
-    } rows[] = {
+    static const struct stored rows[] = {
         { "conv1.weight", "[[[[4. 3.]\n   [2. 1.]]]]" },
         { "conv1.bias", "[1.]" },
         { "bn.weight", "[1.]" },
@@ -63,14 +76,7 @@ TEST(layouts_are_those_of_pytorch)
     const char *path = in_folder("a.safetensors"),
                *names = " # all others have their own\nbatch_norm1=bn epsilon=0.0625";
     CHECK(mc_net_save_torch(net, path, names) == MC_OK, "%s", mc_last_error());
-    mc_archive *z = mc_archive_open(path);
-    CHECK(z && mc_archive_count(z) == COUNT(rows), "%d arrays: %s", mc_archive_count(z), mc_last_error());
-    for (int i = 0; i < COUNT(rows); i++) {
-        mc_array *a = mc_archive_load(z, rows[i].name);
-        check_text(a, rows[i].want);
-        mc_array_unref(&a);
-    }
-    mc_archive_close(z);
+    check_file(path, rows, COUNT(rows));
     mc_net *copy;
     mc_graph *first_graph = g;
     copy = net_of(model);
@@ -92,9 +98,7 @@ TEST(weights_have_the_axes_that_names_say)
 {
     static const char lines[] = "input 2x3x3\nconv 2 1x1 linear\nscale\nglobal_pool\ndense 2 linear\n",
                       names[] = "conv1 = linear axes=2\nscale1 = block\ndense1 = conv axes=4 epsilon=0.5";
-    static const struct {
-        const char *name, *want;
-    } rows[] = {
+    static const struct stored rows[] = {
         { "linear.weight", "[[1. 2.]\n [3. 4.]]" },
         { "linear.bias", "[1. 2.]" },
         { "block.layer_scale", "[[[1.]]\n\n [[2.]]]" },
@@ -107,14 +111,7 @@ TEST(weights_have_the_axes_that_names_say)
     }
     const char *path = in_folder("x.safetensors");
     CHECK(mc_net_save_torch(net, path, names) == MC_OK, "%s", mc_last_error());
-    mc_archive *z = mc_archive_open(path);
-    CHECK(z && mc_archive_count(z) == COUNT(rows), "%d arrays: %s", mc_archive_count(z), mc_last_error());
-    for (int i = 0; i < COUNT(rows); i++) {
-        mc_array *a = mc_archive_load(z, rows[i].name);
-        check_text(a, rows[i].want);
-        mc_array_unref(&a);
-    }
-    mc_archive_close(z);
+    check_file(path, rows, COUNT(rows));
     end(net);
     net = net_of(lines);
     CHECK(mc_net_load_torch(net, path, names) == MC_OK, "%s", mc_last_error());

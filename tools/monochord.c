@@ -280,8 +280,7 @@ static long calls_a_batch(bool (*once)(void *arg), void *arg)
     return one < 0 ? -1 : calls;
 }
 
-/* Of n numbers, which are sorted. */
-static struct timing summary(double *of, int n)
+struct timing time_summary(double *of, int n)
 {
     qsort(of, (size_t)n, sizeof *of, by_size);
     return (struct timing){ of[n / 2], of[0], of[n - 1], n, 0 };
@@ -313,9 +312,9 @@ bool time_turns(bool (*once)(void *arg), int n, void *const arg[], double second
         for (int k = 0; k < taken; k++) {
             ratio[k] = sample[0][k] / sample[i][k];
         }
-        t[i] = summary(sample[i], taken);
+        t[i] = time_summary(sample[i], taken);
         t[i].calls = taken * calls[i];
-        t[i].beside = i ? summary(ratio, taken).median : 0;
+        t[i].beside = i ? time_summary(ratio, taken).median : 0;
     }
     return good;
 }

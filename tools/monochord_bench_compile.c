@@ -156,18 +156,13 @@ static bool run_child(const char *cache, const char *child, double ms[CHILD_TIME
     return good || complain("compile: the child failed") == 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void report_times(const char *suite, const char *name, const char *algo, double *ms, int n)
 {
-    qsort(ms, (size_t)n, sizeof *ms, by_size);
-    bench_report(&(struct result){ suite, name, "", "float32", algo,
-                                   .time = { ms[n / 2] * 1e-3, ms[0] * 1e-3, ms[n - 1] * 1e-3, n },
-                                   .error = -1 });
+    for (int i = 0; i < n; i++) {
+        ms[i] *= 1e-3;
+    }
+    bench_report(
+        &(struct result){ suite, name, "", "float32", algo, .time = time_summary(ms, n), .error = -1 });
 }
 
 const char *const bench_compiling[CHILD_TIMES] = { "first result", "made and compiled", "mc_compile alone", NULL };

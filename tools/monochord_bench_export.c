@@ -220,11 +220,6 @@ static double load_once(const char *path)
     return ms * 1e-3;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
-}
-
 static bool time_load(const char *suite, const char *name, const char *folder)
 {
     enum { TIMES = 11 };
@@ -240,11 +235,8 @@ static bool time_load(const char *suite, const char *name, const char *folder)
         good = seconds[i] >= 0;
     }
     if (good) {
-        qsort(seconds, TIMES, sizeof *seconds, by_size);
         struct result r = { suite, name, "load", "float32", "bundle", .error = -1 };
-        r.time = (struct timing){
-            .median = seconds[TIMES / 2], .least = seconds[0], .most = seconds[TIMES - 1], .calls = TIMES
-        };
+        r.time = time_summary(seconds, TIMES);
         bench_report(&r);
     } else {
         bench_fail(name);

@@ -59,18 +59,11 @@ static bool time_rounds(const struct rank *r, bool (*call)(void *), void *x, str
         if (mc_synchronize() < 0) {
             return false;
         }
-        for (int at = round; at >= 0; at--) { /* in order */
-            const double now = at == round ? (seconds_now() - start) / calls / r->c->links : all[at];
-            const bool moves = at > 0 && all[at - 1] > now;
-            all[at] = moves ? all[at - 1] : now;
-            if (moves) {
-                all[at - 1] = now;
-            }
+        if (round >= 0) {
+            all[round] = (seconds_now() - start) / calls / r->c->links;
         }
     }
-    *t = (struct timing){
-        .median = all[ROUNDS / 2], .least = all[0], .most = all[ROUNDS - 1], .calls = ROUNDS
-    };
+    *t = time_summary(all, ROUNDS);
     return true;
 }
 

@@ -57,6 +57,7 @@ struct timing {
     /* in turns with others: of the first's time over its own, turn by turn, the median; 0: alone, or first */
     double beside;
 };
+struct timing time_summary(double *of, int n); /* of n times, which it sorts */
 /* Runs once() for about `seconds`, at least three batches; calls is 0 when it returned false. */
 struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds);
 /* The same of n at most, a batch of each in turn, `seconds` for each: what the machine does for seconds at a

@@ -184,7 +184,7 @@ mc_status mc_spec_default_updates(struct compiling *c)
     return MC_OK;
 }
 
-/* In all results.  What comes in with a replacement may have a default update, whose value is replaced. */
+/* In all results.  Where a replacement reads a variable with a default update, that update is one more. */
 static mc_status replace_given(struct compiling *c, int n, mc_node *const *from, mc_node *const *to)
 {
     size_t nall = 1;
@@ -196,9 +196,9 @@ static mc_status replace_given(struct compiling *c, int n, mc_node *const *from,
             mc_spec_put_results(c, all);
         }
         mc_free(all);
-        done = nall;
-        s = s == MC_OK ? mc_spec_default_updates(c) : s;
         TRY(s);
+        done = nall;
+        TRY(mc_spec_default_updates(c));
         nall = c->out.n + c->update.n;
     }
     return MC_OK;

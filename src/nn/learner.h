@@ -30,7 +30,6 @@ struct mc_bucket {
     int first, n;
     int64_t from, size;         /* elements, as they lie in the array of a part */
     const char *name;           /* of the input */
-    mc_node *in;
 };
 
 /* The array of a part has the gradients of n parameters, `all` elements, then changes of running averages,

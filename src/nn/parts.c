@@ -62,9 +62,8 @@ static bool add_bucket(struct mc_learner *r, int first, int n, int64_t from, int
     mc_snprintf(name, sizeof name, "parts_%d", l->nbucket);
     *b = (struct mc_bucket){ .first = first, .n = n, .from = from, .size = size };
     b->name = mc_nn_name(r->net, name);
-    b->in = b->name ? mc_input_sized(r->net->g, b->name, mc_nn_float(), 1, &size) : NULL;
     l->nbucket++;
-    return b->in != NULL;
+    return b->name && mc_input_sized(r->net->g, b->name, mc_nn_float(), 1, &size);
 }
 
 static bool buckets(struct mc_learner *r)
@@ -306,7 +305,7 @@ static bool step_function(struct mc_learner *r)
 
 bool mc_learner_makes_parts(struct mc_learner *r)
 {
-    return part_function(r) && add_function(r) && step_function(r);
+    return (r->part || part_function(r)) && (r->add || add_function(r)) && (r->step || step_function(r));
 }
 
 /* "name = name_here": the node in place of the input */

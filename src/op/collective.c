@@ -348,7 +348,11 @@ static mc_node *scatter_grad(mc_node *n, int wrt, mc_node *const *g)
 /* ---- on a device ---- */
 
 /* Where the attributes of each collective are; -1: it has none. */
-static const struct row { const char *name; enum mc_collective_kind kind; int group, ranks, order; } rows[] = {
+static const struct row {
+    const char *name;
+    enum mc_collective_kind kind;
+    int group, ranks, order;
+} rows[] = {
     { "all_reduce",    RANKS_REDUCE,    AT_GROUP, -1,       REDUCE_ORDER },
     { "scatter_ranks", RANKS_SCATTER,   AT_GROUP, AT_RANKS, SCATTER_ORDER },
     { "gather_ranks",  RANKS_GATHER,    0,        1,        -1 },

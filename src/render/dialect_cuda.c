@@ -85,10 +85,11 @@ static const char builtins[] =
     /* in float64 without branches, by coefficients that are operands in constant memory: the library's
      * functions take more instructions, most of them to load constants.
      * cos(2 pi a) = sin(2 pi t) = t p(t^2) for t = abs(a - 1/2) - 1/4, which is exact; within 3 ulp */
-    "static __constant__ double turn_p_[] = { 0x1.9d1b8585e59b7p-4, -0x1.6f797703e284dp-1, 0x1.e8f35e9d2300ap+1, "
-    "-0x1.e3074ddd1cb96p+3, 0x1.50783485190b6p+5, -0x1.32d2cce627542p+6, 0x1.466bc6775aa6ep+6, "
+    "static __constant__ double turn_p_[] = { 0x1.9d1b8585e59b7p-4, -0x1.6f797703e284dp-1, "
+    "0x1.e8f35e9d2300ap+1, -0x1.e3074ddd1cb96p+3, 0x1.50783485190b6p+5, -0x1.32d2cce627542p+6, 0x1.466bc6775aa6ep+6, "
     "-0x1.4abbce625be52p+5, 0x1.921fb54442d18p+2 };\n"
-    "INLINE double turn_(double a) { const double t = fabs(a - 0.5) - 0.25, z = t * t; double p = turn_p_[0];\n"
+    "INLINE double turn_(double a) {\n"
+    "  const double t = fabs(a - 0.5) - 0.25, z = t * t; double p = turn_p_[0];\n"
     "  _Pragma(\"unroll\") for (int i = 1; i < 9; i++) p = fma(p, z, turn_p_[i]);\n"
     "  return t * p; }\n"
     /* -2 log(w) = -2 log(2) e - s (4 - z p(z)), w = 2^e m, sqrt(1/2) <= m < sqrt(2), s = (m - 1) / (m + 1),
@@ -98,7 +99,8 @@ static const char builtins[] =
     "-0x1.5555555555592p+0, -0x1.62e42fefa39efp+0 };\n"
     "INLINE double rayleigh_(double a) { const double w = 1 - a; const int h = __double2hiint(w), e = (h - "
     "0x3fe6a09e) >> 20;\n"
-    "  const double m = __hiloint2double(h - (e << 20), __double2loint(w)), f = m - 1, d = m + 1; double r, y;\n"
+    "  const double m = __hiloint2double(h - (e << 20), __double2loint(w)), f = m - 1, d = m + 1;\n"
+    "  double r, y;\n"
     "  asm(\"rcp.approx.ftz.f64 %0, %1;\" : \"=d\"(r) : \"d\"(d)); double q = fma(-d, r, 1.0); r = fma(r, "
     "fma(q, q, q), r);\n"
     "  const double s = f * r, z = s * s; double p = rayleigh_p_[0];\n"

@@ -121,7 +121,7 @@ bool mc_cuda_ctc_can(const struct mc_step *st, bool *checks);
 mc_status mc_cuda_ctc_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* ranks.c: ops in which ranks work together, where each has a GPU */
 bool mc_cuda_ranks_can(const struct mc_step *st, const struct mc_cuda *d);
-bool mc_cuda_is_ranks(const struct mc_exec *e);
+bool mc_cuda_is_ranks(const struct mc_exec *e); /* of such an op */
 mc_status mc_cuda_ranks_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 void mc_ctc_source(int kind, mc_dtype d, mc_dtype label, mc_dtype length, struct mc_str *defines);
 struct mc_factor;

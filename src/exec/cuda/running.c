@@ -158,7 +158,7 @@ static mc_status hold_tickets(struct mc_running *w, const struct mc_lines_step *
     a->total = a->ticket + 2;
     a->group = a->total + 2 * blocks;
     a->per_block = UINT64_MAX / (uint64_t)blocks + 1;
-    mc_lines_workspace(s, WORD); /* what orders launches that share memory sees these two in it */
+    mc_lines_workspace(s, WORD); /* not read: steps that share scratch wait for each other, so launches do */
     return mc_cuda_clear(d, a->ticket, (size_t)words * sizeof *a->ticket);
 }
 

@@ -353,4 +353,5 @@ TARGET static void rows(float *to, int64_t to_row, const float *from, int64_t fr
 #define flat NULL
 #endif
 
-static const struct mc_depth_kernel kernel = { L, sum, dots, in, out, zip, turn_in, turn_out, splat, rows, flat };
+static const struct mc_depth_kernel kernel = { L,       sum,      dots,  in,   out, zip,
+                                               turn_in, turn_out, splat, rows, flat };

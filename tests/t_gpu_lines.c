@@ -58,10 +58,16 @@ TEST(gpu_results_so_far)
     }
     static const int64_t groups_of_tiles[] = { 2, 300000 };
     beside_the_processor(MC_FLOAT64, 2, groups_of_tiles, 0, 1, formulas, 4096);
+    /* tiles enough that their totals are found first; a line ends within a tile */
+    static const int64_t many_tiles[] = { 130, 8200 };
+    static const char *const along[] = { "cumsum(x, axis=1)", "cummax(x, axis=1)" };
+    beside_the_processor(MC_FLOAT32, 2, many_tiles, 0, 1, along, 4096);
+    beside_the_processor(MC_FLOAT16, 2, many_tiles, 8, 2, along, 4096);
     mc_flag_set("cuda.host", "True");
 }
 
-/* Lines of one tile, lines of several, and both across memory; each dtype with lines of one tile. */
+/* Lines of one tile, lines of several, small and large, and both across memory; each dtype with lines of one
+ * tile. */
 TEST(gpu_sorts)
 {
     static const struct {
@@ -87,6 +93,7 @@ TEST(gpu_sorts)
     ON_GPU();
     REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
     beside_the_processor(MC_INT64, 2, (const int64_t[]){ 3, 5000 }, 0, NELEM(alike), alike, 0);
+    beside_the_processor(MC_INT8, 1, (const int64_t[]){ 1050001 }, 0, 2, formulas, 0);
     for (size_t i = 0; i < NELEM(cases); i++) {
         beside_the_processor(cases[i].dtype, 2, cases[i].dims, 0, 4, formulas, 0);
         if (mc_is_float(cases[i].dtype)) {

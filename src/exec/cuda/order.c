@@ -4,13 +4,15 @@
 #include "exec/cuda/lines.h"
 #include "exec/cuda/order_args.h"
 
-enum { DIGITS = 256, FAR_THREADS = 512, FAR_BYTES = 80, MOST_COUNT = 1 << 30, DIGIT_BLOCKS = 1024 };
+enum { DIGITS = 256, FAR_THREADS = 256, MOST_COUNT = 1 << 30, MOST_LINES = 1 << 25, DIGIT_BLOCKS = 1024 };
 enum { NEAR, DIGITS_OF, PASS, KERNELS };
 static const char *const names[KERNELS] = { "near_", "digits", "pass_" };
 /* the smallest that a line fits into is used */
 static const struct {
     unsigned threads, items;
 } tiles[] = { { 64, 2 }, { 128, 4 }, { 256, 4 }, { 256, 8 }, { 512, 8 } };
+/* of a far line, an element a thread: small tiles use more blocks, large ones pass on fewer totals */
+enum { FEW = 1 << 20, FEW_ITEMS = 5, MANY_ITEMS = 16 };
 /* of a tile: the shared memory that every GPU gives holds its counts beside it */
 enum { NEAR_BYTES = 16 << 10 };
 struct mc_order {
@@ -117,7 +119,7 @@ static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
 mc_status mc_order_make(const struct mc_lines_step *s, struct mc_exec **made)
 {
-    if (s->l.count >= MOST_COUNT || s->l.lines > UINT16_MAX * (int64_t)FAR_THREADS) {
+    if (s->l.count >= MOST_COUNT || s->l.lines > MOST_LINES) {
         return MC_OK; /* by the reference */
     }
     struct mc_order *w = mc_calloc(1, sizeof *w, "plan");
@@ -146,7 +148,7 @@ mc_status mc_order_make(const struct mc_lines_step *s, struct mc_exec **made)
     }
     if (!w->threads) {
         w->threads = FAR_THREADS;
-        w->items = MC_MIN(FAR_BYTES / w->passes, 16);
+        w->items = s->l.lines * s->l.count < FEW ? FEW_ITEMS : MANY_ITEMS;
         const int64_t tile = (int64_t)w->threads * w->items, of_line = (s->l.count + tile - 1) / tile;
         if (s->l.lines > UINT16_MAX || of_line > INT32_MAX / s->l.lines) {
             *made = NULL;

@@ -7,14 +7,25 @@
 
 enum { WIDE = 512, NARROW = 32, OF_THREAD = 16, WORD = 16, MOST_AT_ONCE = 4 };
 enum { DOWN_THREADS = 128, DOWN_CHUNK = 32, MOST_DOWN = 64 };
-enum { RUNNING, DOWN_TOTALS, DOWN, KERNELS };
-static const char *const names[KERNELS] = { "running", "down_totals", "down" };
+/* x is read twice if it stays in the L2 cache of a large GPU and has tiles enough to fill one. */
+enum { TWICE_TILES = 256, TWICE_BYTES = 48 << 20 };
+enum { RUNNING, TOTALS, CARRIED, DOWN_TOTALS, DOWN, KERNELS };
+/* the kernels of a way, in the order of their launches */
+enum way { ONCE, TWICE, BESIDE };
+static const struct {
+    const char *name;
+    enum way way;
+} kernels[KERNELS] = {
+    [RUNNING] = { "running", ONCE },        [TOTALS] = { "totals", TWICE },
+    [CARRIED] = { "carried", TWICE },       [DOWN_TOTALS] = { "down_totals", BESIDE },
+    [DOWN] = { "down", BESIDE },
+};
 struct mc_running {
     struct mc_exec exec;
     void *kernel[KERNELS];
     unsigned threads, at_once;            /* at_once: elements of an access */
     int x, y;                             /* value ids */
-    bool down;                            /* a thread for each line */
+    enum way way;                         /* BESIDE: a thread for each line */
     int64_t chunks;                       /* of `down` */
     mc_array *tickets; /* words that stay from one launch to the next: args.ticket, total, group */
     struct mc_running_args args;
@@ -53,7 +64,7 @@ static const char *identity(int kind, mc_dtype to)
 static mc_status load(struct mc_running *w, const struct mc_lines_step *s)
 {
     struct mc_str defines = { 0 };
-    struct mc_cuda_kernel_ref kernels[KERNELS];
+    struct mc_cuda_kernel_ref refs[KERNELS];
     mc_cuda_types(&defines, s->from, false);
     mc_str_addf(
         &defines,
@@ -62,10 +73,10 @@ static mc_status load(struct mc_running *w, const struct mc_lines_step *s)
         sum_type(s->kind, s->to), mc_dtypes[s->to].c, identity(s->kind, s->to), s->kind, w->threads,
         OF_THREAD / w->at_once, w->at_once);
     for (int i = 0; i < KERNELS; i++) {
-        kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i],
-                                                  (i == RUNNING) != w->down ? names[i] : NULL };
+        refs[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i],
+                                               kernels[i].way == w->way ? kernels[i].name : NULL };
     }
-    return mc_cuda_kernels(&mc_running_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
+    return mc_cuda_kernels(&mc_running_text, &defines, refs, KERNELS) ? MC_OK : mc_last_status();
 }
 
 /* ---- running ---- */
@@ -75,14 +86,20 @@ static bool aligned(const void *p)
     return (uintptr_t)p % WORD == 0;
 }
 
+static mc_status launch(struct mc_cuda *d, const struct mc_running *w, int kernel, const struct mc_grid *g,
+                        struct mc_running_args *a)
+{
+    return mc_cuda_launch(d, w->kernel[kernel], kernels[kernel].name, g, a, sizeof *a);
+}
+
 static mc_status run_down(struct mc_cuda *d, const struct mc_running *w, struct mc_running_args *a)
 {
     struct mc_grid g = mc_cuda_grid_1d(a->l.lines, DOWN_THREADS);
     g.blocks[1] = (unsigned)w->chunks;
-    for (int k = w->chunks > 1 ? DOWN_TOTALS : DOWN; k <= DOWN; k++) {
-        TRY(mc_cuda_launch(d, w->kernel[k], names[k], &g, a, sizeof *a));
+    if (w->chunks > 1) {
+        TRY(launch(d, w, DOWN_TOTALS, &g, a));
     }
-    return MC_OK;
+    return launch(d, w, DOWN, &g, a);
 }
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
@@ -95,13 +112,17 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     struct mc_running_args a = w->args;
     a.x = f->ptr[w->x];
     a.y = f->ptr[w->y];
-    if (w->down) {
-        a.sums = scratch;
+    a.sums = (void *)scratch;
+    if (w->way == BESIDE) {
         return run_down(d, w, &a);
     }
     const struct mc_grid g = { { (unsigned)(a.l.lines * a.tiles), 1, 1 }, { w->threads, 1, 1 }, 0 };
     a.words &= aligned(a.x) && aligned(a.y);
-    return mc_cuda_launch(d, w->kernel[RUNNING], names[RUNNING], &g, &a, sizeof a);
+    if (w->way == TWICE) {
+        TRY(launch(d, w, TOTALS, &g, &a));
+        return launch(d, w, CARRIED, &g, &a);
+    }
+    return launch(d, w, RUNNING, &g, &a);
 }
 
 static void release(struct mc_exec *e)
@@ -175,6 +196,12 @@ static mc_status divide_tiles(struct mc_running *w, const struct mc_lines_step *
     if (s->l.lines > INT32_MAX / a->tiles) {
         return too_many();
     }
+    const int64_t tiles = s->l.lines * a->tiles;
+    if (a->tiles > 1 && tiles >= TWICE_TILES && tiles * tile * mc_dtypes[s->from].size <= TWICE_BYTES) {
+        w->way = TWICE;
+        mc_lines_workspace(s, (size_t)tiles * 8);
+        return MC_OK;
+    }
     return a->tiles > 1 ? hold_tickets(w, s) : MC_OK;
 }
 
@@ -189,7 +216,11 @@ mc_status mc_running_make(const struct mc_lines_step *s, struct mc_exec **made)
         .exec = { &ops }, .x = s->x, .y = s->y, .threads = WIDE, .args = { .l = s->l }
     };
     w->at_once = MC_MIN(WORD / (unsigned)mc_dtypes[s->from].size, MOST_AT_ONCE);
-    w->down = s->l.axes && s->l.xline[0] == 1 && s->l.xstep != 1 && s->l.size[0] >= NARROW;
-    TRY(w->down ? divide_down(w, s) : divide_tiles(w, s));
+    if (s->l.axes && s->l.xline[0] == 1 && s->l.xstep != 1 && s->l.size[0] >= NARROW) {
+        w->way = BESIDE;
+        TRY(divide_down(w, s));
+    } else {
+        TRY(divide_tiles(w, s));
+    }
     return load(w, s);
 }

@@ -4,6 +4,8 @@
  *                    totals of the groups of tiles before its own, each published by its last tile, and
  *                    those of the tiles before it in its group, and writes its results: x is read once.
  *                    Tiles are begun in order, so those before a tile need nothing of it.
+ * totals, carried:   where x stays in the L2 cache: the totals of all tiles, then the results; x is read
+ *                    twice and no tile waits.
  * down_totals, down: where adjacent lines are adjacent in memory: each thread has a chunk of a line, and
  *                    joins the totals of the chunks before.
  * T is x's dtype, O the result's, A what is joined, FIRST its identity.  V elements are one access.  What is
@@ -124,11 +126,13 @@ template <> struct word<8> { typedef uint2 type; };
 template <> struct word<4> { typedef unsigned type; };
 template <class E> using word_of = typename word<V * sizeof(E)>::type;
 
-/* Elements are read and written once, so they are marked to leave the cache before others. */
-template <bool words> __device__ __forceinline__ void read_row(const args &a, const T *x, i64 at, T *v)
+/* Elements are marked to leave the cache before others, unless they are read again. */
+template <bool words, bool again>
+__device__ __forceinline__ void read_row(const args &a, const T *x, i64 at, T *v)
 {
     if (words) { /* V is at most 16 / sizeof(T) */
-        *(word_of<T> *)v = __ldcs((const word_of<T> *)(x + at));
+        const word_of<T> *from = (const word_of<T> *)(x + at);
+        *(word_of<T> *)v = again ? *from : __ldcs(from);
     } else {
 #pragma unroll
         for (int j = 0; j < V; j++) {
@@ -157,18 +161,14 @@ template <bool words> __device__ __forceinline__ void write_row(const args &a, O
     }
 }
 
-template <bool words>
-__device__ __forceinline__ void through(const args &a, i64 line, i64 mine, unsigned mark)
+/* What the rows of a warp give, in each lane.  before, if any: what precedes this lane in each row. */
+template <bool words, bool again>
+__device__ __forceinline__ A read_rows(const args &a, const T *x, i64 first, T (*v)[V], A *before)
 {
-    __shared__ A of_warps[WARPS], of_tiles;
-    const T *x = a.x + begin_of(a.l, line, a.l.xline);
-    O *y = a.y + begin_of(a.l, line, a.l.yline);
-    const i64 first = mine * TILE + threadIdx.x / 32 * OF_WARP + threadIdx.x % 32 * V;
-    alignas(16) T v[ROWS][V];
-    A before[ROWS], sum = FIRST, all;
+    A sum = FIRST;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        read_row<words>(a, x, first + r * (32 * V), v[r]);
+        read_row<words, again>(a, x, first + r * (32 * V), v[r]);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -180,12 +180,46 @@ __device__ __forceinline__ void through(const args &a, i64 line, i64 mine, unsig
             }
         }
         own = in_warp(own);
-        before[r] = joined(sum, before_lane(own));
+        if (before) {
+            before[r] = joined(sum, before_lane(own));
+        }
         sum = joined(sum, __shfl_sync(0xffffffff, own, 31));
     }
+    return sum;
+}
+
+__device__ __forceinline__ i64 first_of(i64 mine)
+{
+    return mine * TILE + threadIdx.x / 32 * OF_WARP + threadIdx.x % 32 * V;
+}
+
+/* What the n totals before a tile give; each thread joins some that are adjacent. */
+__device__ __forceinline__ A totals_before(const A *total, i64 n, A *of_warps)
+{
+    const i64 each = (n + THREADS - 1) / THREADS, from = threadIdx.x * each;
+    A sum = FIRST, all;
+    for (i64 i = from; i < from + each && i < n; i++) {
+        sum = joined(sum, total[i]);
+    }
+    before_warp(__shfl_sync(0xffffffff, in_warp(sum), 31), of_warps, &all);
+    return all;
+}
+
+template <bool words, bool carried>
+__device__ __forceinline__ void through(const args &a, i64 line, i64 mine, unsigned mark)
+{
+    __shared__ A of_warps[WARPS], of_tiles[WARPS];
+    O *y = a.y + begin_of(a.l, line, a.l.yline);
+    const i64 first = first_of(mine);
+    alignas(16) T v[ROWS][V];
+    A before[ROWS], all;
+    const A sum =
+        read_rows<words, false>(a, a.x + begin_of(a.l, line, a.l.xline), first, v, before);
     A carry = before_warp(sum, of_warps, &all);
-    if (a.tiles > 1) {
-        carry = joined(before_tile(a, line, mine, mark, all, &of_tiles), carry);
+    if (carried) {
+        carry = joined(totals_before(a.sums + line * a.tiles, mine, of_tiles), carry);
+    } else if (a.tiles > 1) {
+        carry = joined(before_tile(a, line, mine, mark, all, of_tiles), carry);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -198,6 +232,11 @@ __device__ __forceinline__ void through(const args &a, i64 line, i64 mine, unsig
         }
         write_row<words>(a, y, first + r * (32 * V), out);
     }
+}
+
+__device__ __forceinline__ bool whole(const args &a, i64 mine)
+{
+    return a.words && (mine + 1) * TILE <= a.l.count;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) running(const __grid_constant__ args a)
@@ -216,10 +255,43 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) running(co
         mark = ticket[1];
     }
     const i64 line = tile / a.tiles, mine = tile % a.tiles;
-    if (a.words && (mine + 1) * TILE <= a.l.count) {
-        through<true>(a, line, mine, mark);
+    if (whole(a, mine)) {
+        through<true, false>(a, line, mine, mark);
     } else {
-        through<false>(a, line, mine, mark);
+        through<false, false>(a, line, mine, mark);
+    }
+}
+
+template <bool words> __device__ __forceinline__ void total_of(const args &a, i64 line, i64 mine)
+{
+    __shared__ A of_warps[WARPS];
+    alignas(16) T v[ROWS][V];
+    A all;
+    before_warp(read_rows<words, true>(a, a.x + begin_of(a.l, line, a.l.xline), first_of(mine), v, NULL),
+                of_warps, &all);
+    if (threadIdx.x == 0) {
+        a.sums[line * a.tiles + mine] = all;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) totals(const __grid_constant__ args a)
+{
+    const i64 line = blockIdx.x / a.tiles, mine = blockIdx.x % a.tiles;
+    if (whole(a, mine)) {
+        total_of<true>(a, line, mine);
+    } else {
+        total_of<false>(a, line, mine);
+    }
+}
+
+/* From the end, which was read last and is in the cache. */
+extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) carried(const __grid_constant__ args a)
+{
+    const i64 tile = gridDim.x - 1 - blockIdx.x, line = tile / a.tiles, mine = tile % a.tiles;
+    if (whole(a, mine)) {
+        through<true, true>(a, line, mine, 0);
+    } else {
+        through<false, true>(a, line, mine, 0);
     }
 }
 

@@ -12,7 +12,7 @@ enum { RUNNING_GROUP = 64 };                    /* tiles of a group */
 struct mc_running_args {
     const T *x;
     O *y;
-    A *sums;                                    /* of `down`: (chunks, lines) */
+    A *sums;                                    /* of `down`: (chunks, lines); of `carried`: (lines, tiles) */
     u64 *ticket;                                /* tiles begun, by all launches so far */
     u64 *total, *group;                         /* two words each: (lines, tiles), (lines, groups) */
     struct mc_lines_args l;

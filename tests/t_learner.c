@@ -14,7 +14,10 @@
 static const char model[] =
     "input 1x6x6\nconv 4 3x3 rectify pad=1\nbatch_norm\npool 2x2\ndropout 0.3\ndense 5 tanh\n"
     "dense 3 softmax\npenalty l2 0.001\n";
-struct learning { int64_t parts, examples[3]; const char *rule; bool shard; };
+/* of which one parameter has a bucket of its own */
+static const char wide[] =
+    "input 1x6x6\ndense 240000 tanh W=normal(0.01)\ndense 3 softmax W=normal(0.01)\npenalty l2 0.01\n";
+struct learning { int64_t parts, examples[3]; const char *rule; bool shard; const char *model; };
 
 static uint32_t bits_of(uint32_t bits, mc_array *w)
 {
@@ -58,7 +61,7 @@ static void learn(struct job *j)
     mc_graph *g = mc_graph_new();
     mc_net *net = mc_net_new(g, NULL, 1);
     char text[400];
-    snprintf(text, sizeof text, "%srule %s\n", model, l->rule);
+    snprintf(text, sizeof text, "%srule %s\n", l->model ? l->model : model, l->rule);
     j->status = mc_net_read(net, "ranks", text);
     mc_learner *r = j->status == MC_OK
                         ? (l->shard ? mc_learner_sharded : mc_learner_new)(net, j->comm, 8, l->parts)
@@ -161,6 +164,23 @@ TEST(a_part_a_rank_makes_the_step_of_the_tree)
                   "case %d, rank %d of %d: cost %.9g and %.9g, wrong %g and %g, parameters %.9g and %.9g", k,
                   r, ranks, a[1], b[1], a[2], b[2], a[6], b[6]);
         }
+    }
+}
+
+/* The cost has the penalty, which each step of the rule makes smaller by 1%. */
+TEST(the_penalty_of_a_large_parameter_is_learned)
+{
+    static const struct learning tree = { 2, { 8, 8, 8 }, "sgd rate=0.5", .model = wide },
+                                 one = { 0, { 8, 8, 8 }, "sgd rate=0.5", .model = wide };
+    mc_flag_set("floatX", "float32");
+    struct job job[2][MOST] = { { { 0 } } };
+    by_ranks(2, learn, &tree, job[0]);
+    by_ranks(2, learn, &one, job[1]);
+    for (int r = 0; r < 2; r++) {
+        const double *a = job[0][r].number, *b = job[1][r].number;
+        CHECK(job[0][r].status == MC_OK && job[1][r].status == MC_OK, "%s %s", job[0][r].says,
+              job[1][r].says);
+        CHECK(a[1] > 0 && fabs(a[1] - b[1]) < 2e-6 * a[1], "rank %d: cost %.9g and %.9g", r, a[1], b[1]);
     }
 }
 

@@ -43,6 +43,21 @@ mc_node *mc_net_target(mc_net *net)
     return net->target;
 }
 
+/* Weights cost while they learn. */
+static mc_node *penalized(mc_net *net, mc_node *loss)
+{
+    mc_node *cost = loss;
+    net->loss = loss;
+    net->penalties = NULL;
+    mc_label(net->g, "penalty");
+    for (int k = 0; k < net->npenalty; k++) {
+        mc_node *one = mc_penalty(net, net->penalty[k], NULL, NULL);
+        net->penalties = net->penalties ? mc_add(net->penalties, one) : one;
+        cost = mc_add(cost, one);
+    }
+    return cost;
+}
+
 mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
 {
     if (mc_nn_null(net, "net")) {
@@ -56,11 +71,7 @@ mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
         for (int k = 0; k < net->nalso && !i; k++) {
             cost = mc_nn_also(net, net->also[k], cost, t);
         }
-        mc_label(net->g, "penalty");
-        for (int k = 0; k < net->npenalty && !i; k++) { /* weights cost while they learn */
-            cost = mc_add(cost, mc_penalty(net, net->penalty[k], NULL, NULL));
-        }
-        net->cost[i] = cost;
+        net->cost[i] = i ? cost : penalized(net, cost);
         mc_label(net->g, before);
     }
     return net->cost[i] ? net->cost[i] : mc_mistake(net->g, MC_EMEMORY, "out of memory");

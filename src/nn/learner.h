@@ -39,6 +39,7 @@ struct mc_layout {
     int64_t all, size;
     mc_shared **params;
     mc_node **own, **mean;      /* gradients and changes here, as vectors; mean gradients over all examples */
+    mc_node **of_penalty;       /* gradients of penalties that are no part of `own`; NULL: there are none */
     struct mc_bucket *bucket;   /* none where states are divided */
     mc_node *own_sums, *weight; /* of a part; the share of its examples that it has */
     mc_node *in[2];             /* of step */

@@ -159,6 +159,7 @@ struct mc_net {
     int npenalty;
     mc_layer *last;         /* the layer for which target, cost and wrong were made */
     mc_node *target, *cost[2], *wrong[2];
+    mc_node *loss, *penalties; /* the terms of cost while it learns; NULL: without penalties */
 };
 
 /* zeroed; NULL: out of memory, set on the graph */

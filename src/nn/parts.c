@@ -97,6 +97,27 @@ static mc_node *in_one(mc_node *const *piece, int n)
     return n == 1 ? piece[0] : mc_concatenate(n, piece, NULL);
 }
 
+/* The gradient of a penalty depends on the parameter alone, so it may be added to the mean: the product that
+ * makes the gradient of a large parameter then need not read it.  Bits change, so the order of sums must be
+ * free.  A small one is written into its bucket by the kernel that adds. */
+static bool of_penalties(struct mc_learner *r, mc_node *const *wrt)
+{
+    struct mc_layout *l = &r->layout;
+    const mc_grad_spec any = { .disconnected = MC_DISCONNECTED_ZERO };
+    l->of_penalty = mc_nn_keep(r->net, (size_t)l->n * sizeof *wrt + 1);
+    if (!l->of_penalty || mc_grads(r->net->loss, l->n, wrt, l->own, &any) < 0 ||
+        mc_grads(r->net->penalties, l->n, wrt, l->of_penalty, &any) < 0) {
+        return false;
+    }
+    for (int i = 0; i < l->n; i++) {
+        if (mc_nn_elements(r->net, l->params[i]) * (int64_t)mc_dtype_size(mc_nn_float()) < ALONE) {
+            l->own[i] = mc_add(l->own[i], l->of_penalty[i]);
+            l->of_penalty[i] = NULL;
+        }
+    }
+    return true;
+}
+
 /* Gradients and changes as vectors; cost, wrong, and the weight of a mean over these examples. */
 static bool gradients(struct mc_learner *r)
 {
@@ -109,7 +130,10 @@ static bool gradients(struct mc_learner *r)
     for (int i = 0; wrt && i < l->n; i++) {
         wrt[i] = mc_shared_node(net->g, l->params[i]);
     }
-    if (!wrt || !count || mc_grads(cost, l->n, wrt, l->own, NULL) < 0) {
+    if (!wrt || !count || !cost ||
+        !(net->penalties && r->any_order && !r->shard.on
+              ? of_penalties(r, wrt)
+              : mc_grads(cost, l->n, wrt, l->own, NULL) == MC_OK)) {
         return false;
     }
     for (int i = 0; i < l->n + net->nrunning; i++) {
@@ -160,7 +184,13 @@ static bool means_of(struct mc_learner *r, const struct mc_bucket *b, mc_node **
     int64_t at = 0;
     for (int i = 0; all && i < b->n; i++) {
         mc_shared *s = b->first < l->n ? l->params[b->first + i] : r->net->running[i].shared;
-        *(b->first < l->n ? &l->mean[b->first + i] : &running[i]) = taken(r, s, all, &at);
+        mc_node *mean = taken(r, s, all, &at);
+        if (b->first >= l->n) {
+            running[i] = mean;
+        } else {
+            mc_node *more = l->of_penalty ? l->of_penalty[b->first + i] : NULL;
+            l->mean[b->first + i] = more ? mc_add(mean, more) : mean;
+        }
     }
     return all != NULL;
 }

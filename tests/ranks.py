@@ -2,6 +2,7 @@
 (--ranks tcp) or by MPI (--ranks mpi); ranks that are killed.
 
     ranks.py build/monochord [--kill N] [--starts N]     N times a random rank is killed at a random moment (3)
+    ranks.py build/monochord --devices cuda0,cuda1       only that: ranks that have GPUs, one of which is killed
 
 Invariant: a run that was killed leaves a checkpoint that --resume continues, and ends within a time limit."""
 import argparse, os, random, re, shutil, signal, socket, subprocess, sys, tempfile, time
@@ -28,14 +29,15 @@ def run(args, ranks, *more, other=None, flags=None):
     return subprocess.run(words, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT)
 
 
-def started(args, ranks, *more):
+def started(args, ranks, *more, flags=None):
     """Ranks that find each other by the environment, as torchrun starts them."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     words = [args.program, "train", "net.txt", "--data", "digits:600", "--report", "none", "--ranks", "tcp", *more]
     return [subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             env=dict(environment(), RANK=str(r), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)))
+                             env=dict(environment(), RANK=str(r), LOCAL_RANK=str(r), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+                                      **({"MONOCHORD_FLAGS": flags} if flags is not None else {})))
             for r in range(ranks)]
 
 
@@ -74,6 +76,27 @@ def by_environment(args, dice, found):
         codes, said = ended(ranks)
         if not codes or 0 in codes:
             found.append(f"kill {i} of rank {victim} by tcp: {'the others hang' if not codes else codes}, {said[-800:]}")
+
+
+def by_gpus(args, dice, found):
+    """The others end after one that is killed, also if their GPUs wait for it, and one rank goes on from the checkpoint."""
+    devices = args.devices.split(",")
+    for i in range(args.kill):
+        ranks = started(args, len(devices), "--devices", args.devices, "--save", "g.npz", "--new", "--every", "0", "--epochs", "100000", flags=os.environ["MONOCHORD_FLAGS"])
+        until = time.time() + LIMIT
+        while step_of("g.npz") < 0 and time.time() < until and all(p.poll() is None for p in ranks):
+            time.sleep(0.1)
+        time.sleep(dice.uniform(0, 3))
+        victim = dice.randrange(len(devices))
+        ranks[victim].kill()
+        start = time.time()
+        codes, said = ended(ranks)
+        print(f"rank {victim} killed: the others end after {time.time() - start:.1f} s")
+        if not codes or 0 in codes or f"rank {victim} has left" not in said or step_of("g.npz") < 0:
+            found.append(f"kill {i} of rank {victim}, {args.devices}: {'the others hang' if not codes else codes}, {said[-800:]}")
+        for f in ("g.npz", "g.npz.old"):
+            if os.path.exists(f):
+                os.remove(f)
 
 
 def arrays(path):
@@ -240,22 +263,27 @@ def main():
     a.add_argument("program")
     a.add_argument("--kill", type=int, default=3)
     a.add_argument("--starts", type=int, default=2, help="so many times one of --ranks mpi:2 is killed while they start")
+    a.add_argument("--devices", default="")
     args = a.parse_args()
     args.locked = 0
     shim = os.path.join(os.path.dirname(os.path.abspath(args.program)), "libmonochord-mpi.so")
     mpi = shutil.which("mpirun") and os.path.exists(shim)
-    if not mpi:
+    if not mpi and not args.devices:
         print(f"ranks: MPI is left out, there is no {'libmonochord-mpi.so: it was built without MPI' if shutil.which('mpirun') else 'mpirun'}")
     found, here, dice = [], os.getcwd(), random.Random(int(time.time()))
     args.program = os.path.abspath(args.program)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         open("net.txt", "w").write("input 1x28x28\nconv 4 5x5 rectify\npool 2x2\nbatch_norm\ndropout 0.2\ndense 10 softmax\nbatch 40\nepochs 2\nrule adam rate=0.01\n")
-        by_environment(args, dice, found)
-        if mpi:
+        if args.devices:
+            open("net.txt", "w").write("input 1x28x28\ndense 32 rectify\ndense 10 softmax\nbatch 40\nrule adam rate=0.001\n")
+            by_gpus(args, dice, found)
+        else:
+            by_environment(args, dice, found)
+        if mpi and not args.devices:
             by_mpi(args, dice, found)
         os.chdir(here)
-    print("\n".join(found) if found else f"ranks: 1, 2 and 4 ranks learn the same bits; {args.kill} killed runs go on" + (f"; {args.locked} times mpirun did not end when its ranks had" if args.locked else ""))
+    print("\n".join(found) if found else f"ranks: {args.kill} runs of which a GPU's rank was killed end" if args.devices else f"ranks: 1, 2 and 4 ranks learn the same bits; {args.kill} killed runs go on" + (f"; {args.locked} times mpirun did not end when its ranks had" if args.locked else ""))
     return bool(found)
 
 

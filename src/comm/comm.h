@@ -29,6 +29,8 @@ struct mc_comm_engine {
     mc_status (*exchange)(struct mc_comm *c, const char *x, const size_t *x_at, char *y, const size_t *y_at);
     void (*close)(struct mc_comm *c); /* frees c */
     void (*abort)(struct mc_comm *c); /* the others need not wait for this rank */
+    /* a rank that has left, or -1; any thread may ask, also during a call.  NULL: not known */
+    int (*left)(struct mc_comm *c);
 };
 
 struct mc_comm {

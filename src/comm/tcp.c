@@ -181,6 +181,20 @@ static void hang_up(mc_comm *c)
     }
 }
 
+/* Nothing is read, as another thread may be at it. */
+static int gone(mc_comm *c)
+{
+    const struct tcp *t = c->own;
+    for (int i = 0; i < c->size; i++) {
+        char seen;
+        const ssize_t n = t->fd[i] < 0 ? 1 : recv(t->fd[i], &seen, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 static void leave(mc_comm *c)
 {
     struct tcp *t = c->own;
@@ -195,7 +209,7 @@ static void leave(mc_comm *c)
     mc_free(c);
 }
 
-static const struct mc_comm_engine engine = { .name = "tcp", .gather = gather, .exchange = exchange, .close = leave, .abort = hang_up };
+static const struct mc_comm_engine engine = { .name = "tcp", .gather = gather, .exchange = exchange, .close = leave, .abort = hang_up, .left = gone };
 
 /* ---- finding each other ---- */
 

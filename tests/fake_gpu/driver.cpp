@@ -239,7 +239,7 @@ int cuStreamSynchronize(void *)
 }
 int cuStreamQuery(void *)
 {
-    return 0;
+    return fake_waiting ? 600 : 0;
 }
 int cuStreamWaitEvent(void *, void *, unsigned)
 {

@@ -26,11 +26,13 @@ struct shim { /* what a kernel sees of the thread that it is */
 };
 
 #ifdef FAKE_GPU
+#include <atomic>
 #include <functional>
 #include <mutex>
 /* Runs it, or records it. */
 int fake_enqueue(std::function<int()> f);
 extern shim fake_now;
+extern std::atomic<int> fake_waiting;
 extern std::recursive_mutex fake_lock;
 #define LOCK std::lock_guard<std::recursive_mutex> hold(fake_lock)
 enum { FAKE_ALL = 256 };

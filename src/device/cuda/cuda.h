@@ -86,6 +86,9 @@ mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const cha
 /* CUDA_LAUNCH_BLOCKING=1 or the flag cuda.blocking: each launch waits */
 bool mc_cuda_blocking(void);
 bool mc_cuda_lost(const struct mc_cuda *d);                   /* an earlier error made it unusable */
+/* of any thread, also while another waits for the GPU */
+void mc_cuda_lose(struct mc_cuda *d, const char *why);        /* as such an error does */
+bool mc_cuda_works(const struct mc_cuda *d);                  /* something on the stream is not done */
 
 /* ---- memory.c: stream-ordered memory from a pool.  The purpose of each block is recorded for the message
  * when memory runs out ---- */

@@ -78,6 +78,22 @@ mc_status mc_cuda_synchronized_ok(const struct mc_cuda *d)
                            : MC_OK;
 }
 
+void mc_cuda_lose(struct mc_cuda *d, const char *why)
+{
+    char *to = d->trail->broken, text[sizeof d->trail->broken];
+    mc_snprintf(text, sizeof text, "%s", why);
+    if (!mc_cuda_lost(d)) {
+        memcpy(to + 1, text + 1, sizeof text - 1);
+        atomic_thread_fence(memory_order_release); /* another thread sees all of it, or nothing */
+        to[0] = text[0];
+    }
+}
+
+bool mc_cuda_works(const struct mc_cuda *d)
+{
+    return !d->recording && mc_nv.cuStreamQuery(d->stream) == NV_CUDA_ERROR_NOT_READY;
+}
+
 /* ---- errors ---- */
 
 mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const char *name)

@@ -137,6 +137,7 @@ static mc_status get_pieces(struct mc_cuda *d, char *host, const char *device, s
             TRY(ask(d, s, (int)(1 - i), device + next, MC_MIN(n - next, piece)));
         }
         TRY(mc_cuda_check(d, mc_nv.cuEventSynchronize(s->used[i]), "fetching", NULL));
+        TRY(mc_cuda_synchronized_ok(d));
         memcpy(host + at, s->chunk[i], MC_MIN(n - at, piece));
     }
     d->trail->n = 0;

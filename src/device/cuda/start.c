@@ -364,6 +364,7 @@ mc_status mc_cuda_wait(struct mc_cuda *d)
     mc_status s = d->recording
                       ? mc_fail(MC_EDEVICE, "%s: cannot wait while work is being recorded", d->id)
                       : mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "waiting for results", NULL);
+    s = s == MC_OK ? mc_cuda_synchronized_ok(d) : s; /* lost meanwhile, by what another thread saw */
     if (s == MC_OK) {
         d->trail->n = 0;
     }

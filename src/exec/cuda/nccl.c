@@ -1,10 +1,17 @@
 /* nccl.c: ranks that have a GPU each, and NCCL between the GPUs.  What the host sends is carried by the
  * engine of the communicator that they were before.
  *
+ * A rank that has left leaves the GPUs of the others waiting within a collective, and their hosts for the
+ * GPUs.  So a thread looks whether one has left: if the GPU then goes on working, it ends the collective, and
+ * the GPU counts as lost, as what it holds is half reduced.
+ *
  * Invariant: all ranks enqueue the same collectives in the same order, each on its GPU's stream. */
 #include "comm/comm.h"
 #include "exec/cuda/cuda.h"
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NCCL_UINT8 = 1, NO_TYPE = -1 };
@@ -19,6 +26,9 @@ struct gpus {
     mc_comm *host;              /* the same ranks; held */
     struct mc_cuda *device;
     void *nccl;                 /* ncclComm_t; NULL: a single rank, or aborted */
+    pthread_t watch;
+    bool watched;
+    _Atomic bool ends;          /* the watch is to end */
 };
 
 static struct gpus *gpus_of(const mc_comm *c)
@@ -49,9 +59,72 @@ static void end_nccl(struct gpus *g, int (*end)(void *comm))
     g->nccl = NULL;
 }
 
+/* ---- the watch ---- */
+
+enum { LOOK_MS = 20, PATIENCE_S = 5 };
+
+static void abort_stuck(mc_comm *c, int rank)
+{
+    struct gpus *g = gpus_of(c);
+    char why[96];
+    mc_snprintf(why, sizeof why, "rank %d has left: the others cannot go on without it", rank);
+    mc_cuda_lose(g->device, why);
+    c->broken = MC_EDEVICE;
+    mc_nv.ncclCommAbort(g->nccl);
+    g->nccl = NULL;
+}
+
+/* The thread that waits for the GPU holds its lock, so this one enters the context by itself. */
+static void *watch(void *of)
+{
+    mc_comm *c = of;
+    struct gpus *g = gpus_of(c);
+    const struct timespec nap = { 0, LOOK_MS * 1000000L };
+    double since = 0; /* a rank has left, and the GPU works; 0: not so */
+    if (mc_nv.cuCtxPushCurrent_v2(g->device->context) != 0) {
+        return NULL;
+    }
+    while (!atomic_load(&g->ends) && g->nccl) {
+        nanosleep(&nap, NULL);
+        const int left = g->host->engine->left(g->host);
+        const bool stuck = left >= 0 && mc_cuda_works(g->device);
+        since = !stuck ? 0 : since > 0 ? since : mc_now();
+        if (stuck && mc_now() - since > PATIENCE_S) {
+            abort_stuck(c, left);
+        }
+    }
+    mc_nv.cuCtxPopCurrent_v2(&(void *){ NULL });
+    return NULL;
+}
+
+/* Without it a rank that dies leaves this one waiting, so nothing else depends on it. */
+static void begin_watch(mc_comm *c)
+{
+    struct gpus *g = gpus_of(c);
+    sigset_t all, before;
+    if (g->nccl && g->host->engine->left) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before); /* the watch inherits this: it takes no signals */
+        g->watched = pthread_create(&g->watch, NULL, watch, c) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+}
+
+static void end_watch(struct gpus *g)
+{
+    atomic_store(&g->ends, true);
+    if (g->watched) {
+        pthread_join(g->watch, NULL);
+    }
+    g->watched = false;
+}
+
+/* ---- the end ---- */
+
 static void leave(mc_comm *c)
 {
     struct gpus *g = gpus_of(c);
+    end_watch(g);
     end_nccl(g, c->broken ? mc_nv.ncclCommAbort : mc_nv.ncclCommDestroy);
     mc_comm_drop(g->host);
     mc_free(g);
@@ -61,6 +134,7 @@ static void leave(mc_comm *c)
 static void abort_all(mc_comm *c)
 {
     struct gpus *g = gpus_of(c);
+    end_watch(g);
     end_nccl(g, mc_nv.ncclCommAbort);
     mc_comm_abort(g->host);
 }
@@ -219,6 +293,8 @@ mc_comm *mc_comm_gpu(mc_comm *c, const char *device)
         end_nccl(g, mc_nv.ncclCommAbort);
         mc_comm_drop(c);
         mc_free(g);
+        return NULL;
     }
+    begin_watch(gpus);
     return gpus;
 }

@@ -9,7 +9,7 @@ static const struct shape everyday[] = {
     { 9, 49, 17 },  { 16, 10, 100 }, { 33, 10, 65 }, { 10, 33, 65 },  { 1, 100, 50 },  { 100, 1, 50 },  { 1, 1, 3000 },
     { 3, 5, 2500 }, { 16, 16, 16 },  { 64, 64, 64 }, { 65, 97, 33 },  { 130, 70, 70 }, { 5, 300, 40 },  { 300, 5, 40 },
     { 17, 15, 31 }, { 20, 24, 2100 }, { 12, 530, 9 }, { 300, 13, 520 },
-    { 1, 7, 33 },   { 1, 20, 70 },
+    { 1, 7, 33 },   { 1, 20, 70 },   { 33, 49, 80 }, { 19, 53, 100 },  { 26, 196, 77 },
 };
 static const struct shape slow[] = {
     { 600, 10, 784 }, { 784, 10, 600 }, { 600, 784, 10 }, { 257, 255, 1030 }, { 2100, 50, 130 },
@@ -166,10 +166,28 @@ TEST(gemm_integers_are_exact)
     unmake(&x);
 }
 
+/* A few columns beyond whole vectors, which `direct` computes as dot products: every number of them, at
+ * random sizes, in batches and with C0. */
+TEST(gemm_of_a_few_columns_beyond_vectors)
+{
+    allow_libraries();
+    for (int rest = 0; rest < 8; rest++) {
+        const struct shape s = { (int64_t)test_uniform(9, 60), 16 * (int64_t)test_uniform(1, 6) + rest,
+                                 (int64_t)test_uniform(64, 400) };
+        for (size_t o = 0; o < 2; o++) {
+            for (size_t v = 0; v < NELEM(variants); v++) {
+                struct instance x = make(o ? MC_FLOAT64 : MC_FLOAT32, s, "nn", variants[v]);
+                try_all(&x);
+                unmake(&x);
+            }
+        }
+    }
+}
+
 /* A NaN or an infinity in A shows in its row of C and nowhere else. */
 TEST(gemm_nan_stays_in_its_row)
 {
-    static const struct shape shapes[] = { { 20, 10, 40 }, { 10, 70, 40 }, { 70, 70, 40 } };
+    static const struct shape shapes[] = { { 20, 10, 40 }, { 10, 70, 40 }, { 70, 70, 40 }, { 21, 49, 90 } };
     for (size_t i = 0; i < NELEM(shapes); i++) {
         struct instance x = make(MC_FLOAT32, shapes[i], "nn", variants[0]);
         ((float *)(void *)x.a.at)[3 * shapes[i].k + 7] = NAN;

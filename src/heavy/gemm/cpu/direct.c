@@ -1,9 +1,18 @@
 /* direct.c: products whose operands are read in place.  If the columns of B do not have stride 1, one
  * panel of them at a time is transposed first.  A call of one task uses no other thread.
  *
- * Invariant: each element of C is one sum over k in order. */
+ * A few columns beyond whole vectors, as the last of 49 (7 x 7 positions), would cost a vector for each
+ * row of A.  If k of A has stride 1, they are dot products over vectors of k instead.  Those columns are
+ * packed first.
+ *
+ * Invariant: the order of a sum depends only on the sizes, the strides and the column. */
 #include "heavy/gemm/solver.h"
 #include "device/cpu/cpu.h"
+
+enum {
+    LINE = 64,                       /* bytes; every vector is a divisor */
+    LEAST_K = 64, MOST_BATCH = 64,   /* for dot products of the last columns */
+};
 
 struct direct {
     struct mc_plan base;
@@ -13,6 +22,8 @@ struct direct {
     int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
     int slots;
     size_t panel_bytes;     /* of the workspace, one panel a slot */
+    int64_t rest;           /* the last columns, which are dot products; 0: none */
+    size_t rest_bytes;      /* of the workspace: those columns of one matrix of the batch */
 };
 struct call {
     struct mc_gemm_run r;
@@ -35,13 +46,65 @@ static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, in
 /* In row-major order of tiles, the order of C in memory. */
 static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct area *s)
 {
-    const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr;
+    const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr, j1 = MC_MIN(s->j1, x->r.p->n - x->d->rest);
     for (int64_t i = s->i0; i < s->i1; i += mr) {
         t->m = MC_MIN(s->i1 - i, mr);
-        for (int64_t j = s->j0; j < s->j1; j += nr) {
-            t->n = MC_MIN(s->j1 - j, nr);
+        for (int64_t j = s->j0; j < j1; j += nr) {
+            t->n = MC_MIN(j1 - j, nr);
             t->b = gemm_b(&x->r, s->batch, 0, j);
             tile(x, t, s->batch, i, j);
+        }
+    }
+}
+
+/* ---- the last columns ---- */
+
+/* [k / lanes][column][lanes], zero beyond k. */
+static void pack_task(void *arg, int64_t batch, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const struct mc_gemm_problem *p = x->r.p;
+    char *to = x->r.workspace + (size_t)batch * d->rest_bytes;
+    const int64_t lanes = d->kernel->lanes;
+    (void)slot;
+    for (int64_t k = 0; k < p->k; k += lanes, to += d->rest * lanes * x->r.size) {
+        d->kernel->pack(to, gemm_b(&x->r, batch, k, p->n - d->rest), p->bs[1], p->bs[2],
+                        MC_MIN(p->k - k, lanes), d->rest, lanes);
+    }
+}
+
+#define PUT(name, T)                                                                                    \
+    static void name(const struct call *x, int64_t batch, int64_t i, int64_t m, const T *sum)           \
+    {                                                                                                   \
+        const T alpha = (T)x->r.p->alpha, beta = (T)x->r.p->beta;                                       \
+        for (int64_t q = 0, j = x->r.p->n - x->d->rest; q < x->d->rest; q++, j++, sum += GEMM_DOT_ROWS) { \
+            for (int64_t r = 0; r < m; r++) {                                                           \
+                const T *c0 = gemm_c0(&x->r, batch, i + r, j);                                          \
+                *(T *)gemm_c(&x->r, batch, i + r, j) = alpha * sum[r] + (c0 ? beta * *c0 : 0);          \
+            }                                                                                           \
+        }                                                                                               \
+    }
+PUT(put_f32, float)
+PUT(put_f64, double)
+
+static void last_columns(const struct call *x, const struct area *s)
+{
+    const struct direct *d = x->d;
+    const struct mc_gemm_problem *p = x->r.p;
+    _Alignas(64) double sum[GEMM_MAX_Q * GEMM_DOT_ROWS];
+    for (int64_t i = s->i0; i < s->i1; i += GEMM_DOT_ROWS) {
+        const int64_t m = MC_MIN(s->i1 - i, (int64_t)GEMM_DOT_ROWS);
+        d->kernel->dot[d->rest](&(struct mc_gemm_dot){ .k = p->k,
+                                                       .x_row = p->as[1],
+                                                       .rows = (int)m,
+                                                       .x = gemm_a(&x->r, s->batch, i, 0),
+                                                       .s = x->r.workspace + (size_t)s->batch * d->rest_bytes,
+                                                       .out = sum });
+        if (x->r.size == sizeof(double)) {
+            put_f64(x, s->batch, i, m, sum);
+        } else {
+            put_f32(x, s->batch, i, m, (const float *)(const void *)sum);
         }
     }
 }
@@ -82,6 +145,9 @@ static void task(void *arg, int64_t at, int slot)
     } else {
         in_place(x, &t, &s);
     }
+    if (d->rest && s.j1 == p->n) {
+        last_columns(x, &s);
+    }
     if (d->stream) {
         d->kernel->drain();
     }
@@ -93,6 +159,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct direct *d = (const struct direct *)(const void *)plan;
     struct call x = { mc_gemm_bind(plan, operand, workspace, threads), d };
     const struct mc_gemm_problem *p = x.r.p;
+    if (d->rest) {
+        mc_team_tasks(pack_task, &x, p->batch, d->slots, x.r.threads, mc_gemm_work(p) / (double)p->n);
+    }
     mc_team_tasks(task, &x, p->batch * gemm_ceil(p->m, d->mb) * gemm_ceil(p->n, d->nb), d->slots, x.r.threads,
                   mc_gemm_work(p));
     return MC_OK;
@@ -110,6 +179,16 @@ static const char *refuse(const struct mc_problem *p_)
 static bool needs_turning(const struct mc_gemm_problem *p)
 {
     return p->bs[2] != 1 && p->n > 1;
+}
+
+/* How many of the last columns are dot products: as many as sums of one vector of them cost no more than half
+ * of what they cost as a vector of columns. */
+static int64_t last_of(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel)
+{
+    const int64_t rest = p->n % kernel->lanes;
+    const bool pays = !needs_turning(p) && p->as[2] == 1 && p->k >= LEAST_K && p->m > kernel->mr &&
+                      p->batch <= MOST_BATCH && p->n > kernel->lanes;
+    return pays && 2 * rest <= kernel->lanes && rest <= kernel->dot_q ? rest : 0;
 }
 
 /* Rows at a distance that is a multiple of 4 KiB map to the same set of the L1 cache. */
@@ -184,6 +263,12 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (columns < want && mc_gemm_work(p) > 2e-6) {
         d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->transposed ? 4 : 1) * mr;
     }
+    d->rest = last_of(p, d->kernel);
+    d->rest_bytes = (size_t)(gemm_ceil(p->k * size, LINE) * LINE * d->rest);
+    if (d->rest_bytes * (size_t)p->batch > p->base.options.workspace) {
+        d->rest = 0;
+    }
+    d->base.workspace = d->rest ? d->rest_bytes * (size_t)p->batch : 0;
     if (d->transposed) {
         d->panel_bytes = ((size_t)(p->k * nr * size) + 127) / 128 * 128;
         d->base.workspace = d->panel_bytes * (size_t)d->slots;

@@ -169,6 +169,14 @@ TEST(conv_planes_in_every_instruction_set)
     try_sets(&mc_conv_planes, 8);
 }
 
+TEST(conv_channels_in_every_instruction_set)
+{
+    if (mc_conv_channels.missing) {
+        SKIP("it is in libmonochord alone");
+    }
+    try_sets(&mc_conv_channels, 8);
+}
+
 /* Spectra written past the caches are those written into them. */
 TEST(conv_fft_far_spectra_are_the_same)
 {

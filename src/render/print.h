@@ -26,6 +26,9 @@ struct print {
     int lanes;                 /* row_loop.c: reductions are in lane i; 0: they are scalars */
     /* vector_loop.c: a row is one vector, and the values that it has so far; NULL: rows of any size */
     unsigned char *held;
+    /* vector_loop.c: values of a map that are the same all along the innermost loop, printed in front of it;
+     * NULL: none are */
+    unsigned char *steady;
 };
 /* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the
  * position. */

@@ -178,7 +178,7 @@ static void body(struct print *p)
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (!p->need[i] || v->kind == K_CONST || (p->held && p->held[i])) {
+        if (!p->need[i] || v->kind == K_CONST || (p->held && p->held[i]) || (p->steady && p->steady[i])) {
             continue;
         }
         if (p->held) {
@@ -201,6 +201,30 @@ static void body(struct print *p)
     if (k->mode == KERNEL_MAP) {
         fetch_page(p);
     }
+}
+
+/* Defines the values of a map that no iteration changes, as the factors of a channel: the compiler cannot
+ * move them in front of the loop, because a store might change the memory that they come from. */
+static void print_steady(struct print *p)
+{
+    const struct mc_kernel *k = p->k;
+    p->steady = k->mode == KERNEL_MAP ? mc_calloc(k->val.n + 1, 1, "render") : NULL;
+    p->out->bad |= k->mode == KERNEL_MAP && !p->steady;
+    bool any = false;
+    for (size_t i = 0; p->steady && i < k->val.n; i++) {
+        const struct mc_kval *v = &k->val.at[i];
+        bool same = v->kind == K_OP || v->kind == K_CAST ||
+                    (v->kind == K_LOAD && !mc_print_moves(k, &k->operand.at[v->operand]));
+        for (int a = 0; a < v->narg; a++) {
+            same = same && (p->steady[v->arg[a]] || k->val.at[v->arg[a]].kind == K_CONST);
+        }
+        p->steady[i] = same && p->need[i];
+        if (p->steady[i]) {
+            mc_vector_kernel_define(p, (int)i);
+            any = true;
+        }
+    }
+    mc_str_add(p->out, any ? "\n" : "");
 }
 
 /* Operands that vary along the loop are read from and written to a separate vector: "a0 = v_head(t0, a0 + m,
@@ -359,6 +383,7 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
                     : "\n{\nconst i64 f = b, e = stop;\n",
                 CHUNK, CHUNK, CHUNK);
     mc_str_add(p->out, "vm keep = (vm)-1; i64 j = f, m = f + (e - f) / 16 * 16;\n");
+    print_steady(p);
     if (two) {
         mc_str_add(p->out, "for (; j + 16 < m; j += 32) { { ");
         body(p);
@@ -379,6 +404,8 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
     }
     each_reduction(p, end);
     mc_str_add(p->out, "}\n");
+    mc_free(p->steady);
+    p->steady = NULL;
 }
 
 void mc_vector_kernel_vector(struct print *p)

@@ -243,15 +243,16 @@ FUSED V load_some(const float *p, int64_t n)
     return load(f);
 }
 
-/* Positions [i, i + some) of L channels from c on. */
-FUSED void block_in(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some)
+/* Positions [i, i + some) of L channels from c on; all: there are so many channels. */
+FUSED void block_in(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some, const bool all)
 {
     V v[L];
-    const bool whole = c + L <= t->channels && (c + L - 1) * t->channel + i + L <= t->limit;
+    const bool whole =
+        i + L <= t->n || (c + L <= t->channels && (c + L - 1) * t->channel + i + L <= t->limit);
+    const float *from = t->from + c * t->channel + i;
     UNROLL(16)
-    for (int k = 0; k < L; k++) {
-        const float *from = t->from + (c + k) * t->channel + i;
-        v[k] = whole ? load(from) : c + k < t->channels ? load_some(from, some) : (V){ 0 };
+    for (int k = 0; k < L; k++, from += t->channel) {
+        v[k] = !all && c + k >= t->channels ? (V){ 0 } : whole ? load(from) : load_some(from, some);
     }
     turn(v);
     if (!t->place) {
@@ -272,31 +273,44 @@ FUSED void block_in(const struct mc_depth_turn *t, int64_t c, int64_t i, const i
     }
 }
 
-TARGET static void turn_in(const struct mc_depth_turn *t)
+FUSED void blocks_in(const struct mc_depth_turn *t, int64_t c, const bool all)
 {
     const int64_t whole = t->n / L * L;
-    for (int64_t c = 0; c < t->width; c += L) {
-        for (int64_t i = 0; i < whole; i += L) {
-            block_in(t, c, i, L);
-        }
-        if (whole < t->n) {
-            block_in(t, c, whole, (int)(t->n - whole));
+    for (int64_t i = 0; i < whole; i += L) {
+        block_in(t, c, i, L, all);
+    }
+    if (whole < t->n && t->n >= L) {
+        block_in(t, c, t->n - L, L, all); /* some positions once more */
+    } else if (whole < t->n) {
+        block_in(t, c, whole, (int)(t->n - whole), all);
+    }
+}
+
+/* A copy of *t, which no store can change. */
+TARGET static void turn_in(const struct mc_depth_turn *t)
+{
+    const struct mc_depth_turn own = *t;
+    for (int64_t c = 0; c < own.width; c += L) {
+        if (c + L <= own.channels) {
+            blocks_in(&own, c, true);
+        } else {
+            blocks_in(&own, c, false);
         }
     }
 }
 
-FUSED void block_out(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some)
+FUSED void block_out(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some, const bool all)
 {
     V v[L];
+    float *to = t->to + c * t->channel + i;
     UNROLL(16)
     for (int k = 0; k < L; k++) {
         v[k] = k < some ? load(t->from + (i + k) * t->width + c) : (V){ 0 };
     }
     turn(v);
     UNROLL(16)
-    for (int k = 0; k < L; k++) {
-        float *to = t->to + (c + k) * t->channel + i;
-        if (c + k >= t->channels) {
+    for (int k = 0; k < L; k++, to += t->channel) {
+        if (!all && c + k >= t->channels) {
             continue;
         }
         if (some == L) {
@@ -311,15 +325,27 @@ FUSED void block_out(const struct mc_depth_turn *t, int64_t c, int64_t i, const 
     }
 }
 
-TARGET static void turn_out(const struct mc_depth_turn *t)
+FUSED void blocks_out(const struct mc_depth_turn *t, int64_t c, const bool all)
 {
     const int64_t whole = t->n / L * L;
-    for (int64_t c = 0; c < t->width; c += L) {
-        for (int64_t i = 0; i < whole; i += L) {
-            block_out(t, c, i, L);
-        }
-        if (whole < t->n) {
-            block_out(t, c, whole, (int)(t->n - whole));
+    for (int64_t i = 0; i < whole; i += L) {
+        block_out(t, c, i, L, all);
+    }
+    if (whole < t->n && t->n >= L) {
+        block_out(t, c, t->n - L, L, all);
+    } else if (whole < t->n) {
+        block_out(t, c, whole, (int)(t->n - whole), all);
+    }
+}
+
+TARGET static void turn_out(const struct mc_depth_turn *t)
+{
+    const struct mc_depth_turn own = *t;
+    for (int64_t c = 0; c < own.width; c += L) {
+        if (c + L <= own.channels) {
+            blocks_out(&own, c, true);
+        } else {
+            blocks_out(&own, c, false);
         }
     }
 }
@@ -347,11 +373,13 @@ TARGET static void rows(float *to, int64_t to_row, const float *from, int64_t fr
     }
 }
 
-#ifndef MC_RUNTIME /* which does not have the solver planes */
+#ifndef MC_RUNTIME /* which has neither the solver planes nor the solver channels */
+#include "heavy/conv/cpu/depthwise/channels_body.h"
 #include "heavy/conv/cpu/depthwise/planes_body.h"
 #else
 #define flat NULL
+#define block NULL
 #endif
 
 static const struct mc_depth_kernel kernel = { L,       sum,      dots,  in,   out, zip,
-                                               turn_in, turn_out, splat, rows, flat };
+                                               turn_in, turn_out, splat, rows, flat, block };

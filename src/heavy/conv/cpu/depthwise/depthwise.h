@@ -47,7 +47,7 @@ struct mc_depth_plane {
 };
 /* n positions of `channels` planes that are `channel` floats apart, and the same by positions, `width`
  * floats each: position i is the place[i]-th there (NULL: the i-th). in reads whole vectors within limit
- * floats. */
+ * floats, or within the positions of a channel. */
 struct mc_depth_turn {
     float *to;
     const float *from;
@@ -70,6 +70,13 @@ struct mc_depth_flat {
     int64_t planes, copy_plane, sums_plane; /* floats from one plane to the next */
     int64_t x_limit;                    /* floats from x on that may be read */
 };
+/* Rows of sums of one block of channels, a vector for each position, from a copy with `pitch` vectors a row:
+ * sums[i][j] = sum over taps of w[tap] * copy[i * step[0] + tap row][j * step[1] + tap column] */
+struct mc_depth_block {
+    const float *copy, *w;
+    float *sums;
+    int64_t rows, columns, pitch, taps[2], step[2];
+};
 struct mc_depth_kernel {
     int lanes;
     void (*sum)(const struct mc_depth_sum *s);
@@ -84,6 +91,7 @@ struct mc_depth_kernel {
     /* to[i] = from[i] for rows of n floats */
     void (*rows)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t n);
     void (*flat)(const struct mc_depth_flat *f);
+    void (*block)(const struct mc_depth_block *b);
 };
 extern const struct mc_depth_kernel *const mc_depth_avx512, *const mc_depth_avx2, *const mc_depth_plain;
 

@@ -109,3 +109,25 @@ TEST(variances_far_from_zero_are_exact)
         mc_array_unref(&v);
     }
 }
+
+/* Factors of a channel are loaded once a row, and up to four elements at its end are computed one by one. */
+TEST(rows_of_every_length_by_factors_of_their_channel)
+{
+    static const char *const maps[] = { "clip(b + g * b * (x - g), 0.0f32, 0.5f32)", "v + g * x",
+                                        "where(x < b, g * g, v * b)" };
+    for (int i = 0; i < 40 * (int)NELEM(maps); i++) {
+        const int64_t n = i / (int)NELEM(maps) + 1;
+        const char *map = maps[i % (int)NELEM(maps)];
+        struct agree a = { .scale = 40 };
+        agree_input(&a, "x", input(MC_FLOAT32, MC_SHAPE(3, 5, n), -1, true), 0);
+        agree_input(&a, "v", input(MC_FLOAT32, MC_SHAPE(3, 5, n), -1, true), 0);
+        agree_input(&a, "g1", sample(MC_FLOAT32, MC_SHAPE(5), .5, 1), 0);
+        agree_input(&a, "b1", sample(MC_FLOAT32, MC_SHAPE(5), -1, 1), 0);
+        mc_formula(a.g, "g = dimshuffle(g1, order=[-1, 0, -1])");
+        mc_formula(a.g, "b = dimshuffle(b1, order=[-1, 0, -1])");
+        CHECK(!mc_is_error(agree_output(&a, map)), "%s", mc_error(a.g));
+        const char *wrong = agree_in(&a, "FAST_RUN", 2);
+        CHECK(!wrong, "%s, rows of %d: %s", map, (int)n, wrong);
+        agree_free(&a);
+    }
+}

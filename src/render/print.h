@@ -29,6 +29,7 @@ struct print {
     /* vector_loop.c: values of a map that are the same all along the innermost loop, printed in front of it;
      * NULL: none are */
     unsigned char *steady;
+    bool single;               /* vector_loop.c: one element at a time, in the first lane */
 };
 /* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the
  * position. */

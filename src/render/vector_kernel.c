@@ -231,9 +231,10 @@ void mc_vector_kernel_define(struct print *p, int v)
     if (x->kind == K_LOAD) {
         bool moves = mc_print_moves(p->k, &p->k->operand.at[x->operand]);
         mc_str_addf(p->out,
-                    !moves    ? "v_all(a%d[0]); "
-                    : p->held ? "v_load(a%d, keep); "
-                              : "*(const vu *)(a%d + j); ",
+                    !moves      ? "v_all(a%d[0]); "
+                    : p->single ? "v_all(a%d[j]); "
+                    : p->held   ? "v_load(a%d, keep); "
+                                : "*(const vu *)(a%d + j); ",
                     x->operand);
         if (moves &&
             /* rows are pages apart: the hardware does not prefetch the next one */

@@ -9,6 +9,7 @@
 /* rows of a column kernel that add in float; elements of a row's block; elements of a block that add in
  * float */
 enum { ROWS = 32, BLOCK = 2048, CHUNK = 256 };
+enum { SINGLE = 4 }; /* most elements at the end of a row of a map that are computed one by one */
 
 /* ---- reductions ---- */
 
@@ -133,6 +134,8 @@ static void store(struct print *p, int i)
     const struct mc_koperand *o = &p->k->operand.at[i];
     if (!mc_print_moves(p->k, o)) {
         mc_str_addf(p->out, "a%d[0] = v%d[0]; ", i, o->val);
+    } else if (p->single) {
+        mc_str_addf(p->out, o->column_sums ? "a%d[j] += v%d[0]; " : "a%d[j] = v%d[0]; ", i, o->val);
     } else if (p->held && o->column_sums) {
         mc_str_addf(p->out, "v_store(a%d, v_load(a%d, keep) + v%d, keep); ", i, i, o->val);
     } else if (p->held) {
@@ -198,7 +201,7 @@ static void body(struct print *p)
             store(p, (int)i);
         }
     }
-    if (k->mode == KERNEL_MAP) {
+    if (k->mode == KERNEL_MAP && !p->single) {
         fetch_page(p);
     }
 }
@@ -270,11 +273,26 @@ static void print_tail_end(struct print *p)
     }
 }
 
+/* The last few elements of a row of a cheap map one by one, in a vector's first lane: a load of the next row
+ * would wait for a masked store in front of it. */
+static void print_single(struct print *p)
+{
+    if (p->k->mode == KERNEL_MAP && is_cheap(p)) {
+        p->single = true;
+        mc_str_addf(p->out, "if (e - m <= %d) {\nfor (; j < e; j++) { ", SINGLE);
+        body(p);
+        mc_str_add(p->out, "}\nbreak;\n}\n");
+        p->single = false;
+    }
+}
+
 static void walk(struct print *p)
 {
     mc_str_add(p->out, "for (;;) {\nfor (; j < m; j += 16) { ");
     body(p);
-    mc_str_add(p->out, "}\nif (m >= e) break;\nconst i64 left = e - m; keep = (vm)((1u << left) - 1); ");
+    mc_str_add(p->out, "}\nif (m >= e) break;\n");
+    print_single(p);
+    mc_str_add(p->out, "const i64 left = e - m; keep = (vm)((1u << left) - 1); ");
     print_tail_iteration(p);
     mc_str_add(p->out, "m += 16;\n");
     mc_str_add(p->out, p->k->mode == KERNEL_MAP ? "stream = 0;\n}\n" : "}\n");

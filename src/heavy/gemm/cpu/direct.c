@@ -11,7 +11,6 @@
 
 enum {
     LINE = 64,                       /* bytes; every vector is a divisor */
-    SHORT = 1536,                    /* bytes of a row of A that is prefetched */
     LEAST_K = 64, MOST_BATCH = 64,   /* for dot products of the last columns */
 };
 
@@ -20,7 +19,7 @@ struct direct {
     const struct mc_gemm_kernel *kernel;
     bool transposed;            /* B is copied into panels */
     bool stream;            /* C is larger than the caches */
-    bool fetches;           /* rows of A are short, and all of A is larger than the L1 cache */
+    bool ahead;             /* rows of A are prefetched: they are adjacent, and more than L1 holds */
     int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
     int slots;
     size_t panel_bytes;     /* of the workspace, one panel a slot */
@@ -45,16 +44,12 @@ static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, in
     x->d->kernel->direct[gemm_ceil(t->n, x->d->kernel->lanes)](t);
 }
 
-/* Rows of A that are short: the hardware does not prefetch the next ones in time. */
-static void fetch_rows(const struct call *x, int64_t batch, int64_t i, int64_t m)
+/* Has the first tile of a row of tiles prefetch the rows of A that come next. */
+static void look_ahead(const struct call *x, struct mc_gemm_tile *t, int64_t batch, int64_t i, int64_t m)
 {
-    const int64_t bytes = x->r.p->k * x->r.size;
-    for (int64_t r = 0; r < m; r++) {
-        const char *row = gemm_a(&x->r, batch, i + r, 0);
-        for (int64_t at = 0; at < bytes; at += LINE) {
-            __builtin_prefetch(row + at, 0, 2);
-        }
-    }
+    const int64_t bytes = m * t->a_row * x->r.size;
+    t->ahead = gemm_a(&x->r, batch, i, 0);
+    t->ahead_step = x->d->ahead && m > 0 ? gemm_ceil(bytes, t->k) : 0;
 }
 
 /* In row-major order of tiles, the order of C in memory. */
@@ -63,13 +58,12 @@ static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct 
     const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr, j1 = MC_MIN(s->j1, x->r.p->n - x->d->rest);
     for (int64_t i = s->i0; i < s->i1; i += mr) {
         t->m = MC_MIN(s->i1 - i, mr);
-        if (x->d->fetches && i + mr < s->i1) {
-            fetch_rows(x, s->batch, i + mr, MC_MIN(s->i1 - i - mr, mr));
-        }
+        look_ahead(x, t, s->batch, i + mr, MC_MIN(s->i1 - i - mr, mr));
         for (int64_t j = s->j0; j < j1; j += nr) {
             t->n = MC_MIN(j1 - j, nr);
             t->b = gemm_b(&x->r, s->batch, 0, j);
             tile(x, t, s->batch, i, j);
+            t->ahead_step = 0;
         }
     }
 }
@@ -280,7 +274,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (columns < want && mc_gemm_work(p) > 2e-6) {
         d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->transposed ? 4 : 1) * mr;
     }
-    d->fetches = p->as[2] == 1 && p->k * size <= SHORT && p->m * p->k * size > (int64_t)mc_cpu()->l1d;
+    d->ahead = p->as[2] == 1 && p->as[1] == p->k && p->m * p->k * size > (int64_t)mc_cpu()->l1d;
     d->rest = last_of(p, d->kernel);
     d->rest_bytes = (size_t)(gemm_ceil(p->k * size, LINE) * LINE * d->rest);
     if (d->rest_bytes * (size_t)p->batch > p->base.options.workspace) {

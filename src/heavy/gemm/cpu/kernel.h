@@ -22,8 +22,7 @@ struct mc_gemm_tile {
     /* store C past the caches where it is aligned; the caller calls drain at the end */
     bool stream;
     const void *c0;             /* (m, n), column stride 1; not read when beta is 0 */
-    /* Memory that is prefetched to the L2 cache meanwhile, ahead_step bytes for each k.  NULL: none.  Not
-     * read where both operands are in place. */
+    /* Memory that is prefetched to the L2 cache meanwhile, ahead_step bytes for each k.  NULL or 0: none. */
     const char *ahead;
     int64_t ahead_step;
     void *c;                    /* (m, n), column stride 1 */

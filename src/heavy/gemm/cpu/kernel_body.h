@@ -43,7 +43,7 @@ FUSED void NAME(sums)(const struct mc_gemm_tile *t, V acc[][NVMAX], const int nv
     int64_t at = 0; /* of row */
     for (int64_t k = t->k; k > 0; k--) {
         V bv[NVMAX];
-        if (b_packed) {
+        if (b_packed || ahead_step) {
             __builtin_prefetch(ahead, 0, 2);
             ahead += ahead_step;
         }

@@ -11,6 +11,7 @@
 
 enum {
     LINE = 64,                       /* bytes; every vector is a divisor */
+    THIN = 16,                       /* columns at most that are skinny.c's */
     LEAST_K = 64, MOST_BATCH = 64,   /* for dot products of the last columns */
 };
 
@@ -198,7 +199,7 @@ static int64_t last_of(const struct mc_gemm_problem *p, const struct mc_gemm_ker
 {
     const int64_t rest = p->n % kernel->lanes;
     const bool pays = !needs_turning(p) && p->as[2] == 1 && p->k >= LEAST_K && p->m > kernel->mr &&
-                      p->batch <= MOST_BATCH && p->n > kernel->lanes;
+                      p->batch <= MOST_BATCH && p->n > THIN;
     return pays && 2 * rest <= kernel->lanes && rest <= kernel->dot_q ? rest : 0;
 }
 
@@ -210,9 +211,10 @@ static bool collides(int64_t stride, int64_t size, int64_t rows)
 
 /* Seconds added by loads of B that cross a cache line, if the last panel is narrower than a tile and has too
  * few sums to hide them.  If the row stride is a multiple of a cache line, no load crosses one. */
-static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel, double tiles)
+static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel,
+                         int64_t columns, double tiles)
 {
-    const int64_t size = mc_dtypes[p->dtype].size, n = p->n % kernel->nr, vector = kernel->lanes * size;
+    const int64_t size = mc_dtypes[p->dtype].size, n = columns % kernel->nr, vector = kernel->lanes * size;
     const double crossing = p->bs[1] * size % 64 == 0 ? 0 : (double)MC_MIN(vector, 64) / 64;
     return tiles * (double)p->k * (double)gemm_ceil(n, kernel->lanes) * crossing * 0.5e-9;
 }
@@ -224,8 +226,9 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
-    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes,
-                 panels = (double)gemm_ceil(p->n, kernel->nr);
+    const int64_t rest = last_of(p, kernel), columns = p->n - rest;
+    const double n = (double)gemm_ceil(columns, kernel->lanes) * kernel->lanes + 1.5 * (double)rest,
+                 panels = (double)gemm_ceil(columns, kernel->nr);
     const int64_t size = mc_dtypes[p->dtype].size;
     const double math = 2 * b * m * n * k / mc_gemm_peak(p),
                  sweep = MC_MIN((n + m) * k * (double)size / 400e6, 0.3);
@@ -237,7 +240,7 @@ static double estimate(const struct mc_problem *p_)
         seconds += b * (double)p->m * k * panels * (collides(p->as[2], size, p->k) ? 0.12e-9 : 0.04e-9);
     }
     if (!needs_turning(p) && p->n > 1) {
-        seconds += split_rows(p, kernel, b * m / kernel->mr);
+        seconds += split_rows(p, kernel, columns, b * m / kernel->mr);
     }
     if (needs_turning(p)) {
         seconds += b * n * k * 0.03e-9 * (double)size;

@@ -5,14 +5,12 @@
  * positions and strides take less time than by vectors of positions (planes.c).
  *
  * Invariant: the columns around a copy are zero from the start of a call, and no band writes there. */
-#include "heavy/conv/cpu/depthwise/depthwise.h"
-#include "heavy/conv/solver.h"
+#include "heavy/conv/cpu/depthwise/plan.h"
 
 enum {
     LINE = 64,
     BAND = 16384,    /* floats of a copy that a band should keep to */
     MOST = 1 << 20,  /* most floats of a copy */
-    TAPS = 121,
 };
 
 struct channels {
@@ -241,28 +239,12 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const struct mc_conv_shape *s = &p->s;
     struct channels d = { 0 };
-    if (mc_conv_hollow(p)) {
-        return mc_conv_hollow(p);
+    if (mc_depth_not_planes(p)) {
+        return mc_depth_not_planes(p);
     }
-    if (s->pass != CONV_FORWARD || s->groups != s->c || s->f != s->c || s->unshared) {
-        return "takes forward convolutions with one filter for each channel";
-    }
-    if (p->dtype != MC_FLOAT32 || p->wide) {
-        return "takes float32, summed in float32";
-    }
-    if (s->pad[1] < 0 || s->pad[2] < 0) {
+    if (p->s.pad[1] < 0 || p->s.pad[2] < 0) {
         return "takes no negative border";
-    }
-    if (s->in[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 || s->dilation[1] != 1 || s->dilation[2] != 1) {
-        return "takes two axes without dilation";
-    }
-    if (!mc_conv_dense(p, CONV_X) || !mc_conv_dense(p, CONV_Y)) {
-        return "takes dense planes";
-    }
-    if (conv_volume(s->k) > TAPS) {
-        return "takes at most 121 taps";
     }
     measure(&d, p);
     return d.copy > MOST ? "takes rows of which a band has at most 2^20 numbers" : NULL;

@@ -108,6 +108,9 @@ bool mc_depth_element(const struct depth *d, const struct depth_side *s, const s
 void mc_depth_valid(const struct depth_side *s, int axis, int64_t phase, int64_t first, int64_t count,
                     int64_t *lo, int64_t *hi);
 
+/* ---- planes.c: refuses all but forward convolutions of dense planes with one filter a channel ---- */
+const char *mc_depth_not_planes(const struct mc_conv_problem *p);
+
 /* ---- run.c ---- */
 mc_status mc_depth_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 

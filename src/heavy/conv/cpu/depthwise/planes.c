@@ -3,8 +3,7 @@
  * the copy.
  *
  * Invariant: a copy's border is zero from the start of a call, and no plane writes there. */
-#include "heavy/conv/cpu/depthwise/depthwise.h"
-#include "heavy/conv/solver.h"
+#include "heavy/conv/cpu/depthwise/plan.h"
 
 #include <math.h>
 
@@ -180,11 +179,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return d ? &d->base : NULL;
 }
 
-static const char *refuse(const struct mc_problem *p_)
+/* What channels.c refuses, too. */
+const char *mc_depth_not_planes(const struct mc_conv_problem *p)
 {
-    const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    struct planes d = { 0 };
     if (mc_conv_hollow(p)) {
         return mc_conv_hollow(p);
     }
@@ -200,8 +198,15 @@ static const char *refuse(const struct mc_problem *p_)
     if (!mc_conv_dense(p, CONV_X) || !mc_conv_dense(p, CONV_Y)) {
         return "takes dense planes";
     }
-    if (conv_volume(s->k) > TAPS) {
-        return "takes at most 121 taps";
+    return conv_volume(s->k) > TAPS ? "takes at most 121 taps" : NULL;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct planes d = { 0 };
+    if (mc_depth_not_planes(p)) {
+        return mc_depth_not_planes(p);
     }
     measure(&d, p);
     return d.one.copy_plane > COPY ? "takes planes of at most 65536 numbers" : NULL;

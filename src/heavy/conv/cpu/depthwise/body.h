@@ -233,22 +233,34 @@ FUSED void turn(V v[L])
     }
 }
 
+/* In sixteen places each: it is a function, which keeps this code short. */
+TARGET static __attribute__((noinline)) void copy_some(float *to, const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = from[i];
+    }
+}
+
 /* n < L floats at p, then zeros. */
 FUSED V load_some(const float *p, int64_t n)
 {
     float f[L] = { 0 };
-    for (int64_t i = 0; i < n; i++) {
-        f[i] = p[i];
-    }
+    copy_some(f, p, n);
     return load(f);
 }
 
-/* Positions [i, i + some) of L channels from c on; all: there are so many channels. */
+#ifdef MC_RUNTIME /* smaller */
+#define ALL false
+#else
+#define ALL true
+#endif
+
+/* Positions [i, i + some) of L channels from c on; some: L, or all positions; all: there are L channels. */
 FUSED void block_in(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some, const bool all)
 {
     V v[L];
     const bool whole =
-        i + L <= t->n || (c + L <= t->channels && (c + L - 1) * t->channel + i + L <= t->limit);
+        some == L || (c + L <= t->channels && (c + L - 1) * t->channel + i + L <= t->limit);
     const float *from = t->from + c * t->channel + i;
     UNROLL(16)
     for (int k = 0; k < L; k++, from += t->channel) {
@@ -275,14 +287,12 @@ FUSED void block_in(const struct mc_depth_turn *t, int64_t c, int64_t i, const i
 
 FUSED void blocks_in(const struct mc_depth_turn *t, int64_t c, const bool all)
 {
-    const int64_t whole = t->n / L * L;
-    for (int64_t i = 0; i < whole; i += L) {
-        block_in(t, c, i, L, all);
+    if (t->n < L) {
+        block_in(t, c, 0, (int)t->n, all);
+        return;
     }
-    if (whole < t->n && t->n >= L) {
-        block_in(t, c, t->n - L, L, all); /* some positions once more */
-    } else if (whole < t->n) {
-        block_in(t, c, whole, (int)(t->n - whole), all);
+    for (int64_t i = 0; i < t->n; i += L) {
+        block_in(t, c, MC_MIN(i, t->n - L), L, all); /* the last one may have some positions once more */
     }
 }
 
@@ -291,7 +301,7 @@ TARGET static void turn_in(const struct mc_depth_turn *t)
 {
     const struct mc_depth_turn own = *t;
     for (int64_t c = 0; c < own.width; c += L) {
-        if (c + L <= own.channels) {
+        if (ALL && c + L <= own.channels) {
             blocks_in(&own, c, true);
         } else {
             blocks_in(&own, c, false);
@@ -318,23 +328,19 @@ FUSED void block_out(const struct mc_depth_turn *t, int64_t c, int64_t i, const 
         } else {
             float f[L];
             store(f, v[k]);
-            for (int j = 0; j < some; j++) {
-                to[j] = f[j];
-            }
+            copy_some(to, f, some);
         }
     }
 }
 
 FUSED void blocks_out(const struct mc_depth_turn *t, int64_t c, const bool all)
 {
-    const int64_t whole = t->n / L * L;
-    for (int64_t i = 0; i < whole; i += L) {
-        block_out(t, c, i, L, all);
+    if (t->n < L) {
+        block_out(t, c, 0, (int)t->n, all);
+        return;
     }
-    if (whole < t->n && t->n >= L) {
-        block_out(t, c, t->n - L, L, all);
-    } else if (whole < t->n) {
-        block_out(t, c, whole, (int)(t->n - whole), all);
+    for (int64_t i = 0; i < t->n; i += L) {
+        block_out(t, c, MC_MIN(i, t->n - L), L, all); /* the last one may have some positions once more */
     }
 }
 
@@ -342,7 +348,7 @@ TARGET static void turn_out(const struct mc_depth_turn *t)
 {
     const struct mc_depth_turn own = *t;
     for (int64_t c = 0; c < own.width; c += L) {
-        if (c + L <= own.channels) {
+        if (ALL && c + L <= own.channels) {
             blocks_out(&own, c, true);
         } else {
             blocks_out(&own, c, false);

@@ -3,24 +3,35 @@
  *
  * Invariant: a sum is added in the order of the taps, on every instruction set. */
 
-/* n positions of a row, a constant step apart. */
-FUSED void some_sums(const int n, const int64_t down, const int64_t across, const int64_t step,
-                     const struct mc_depth_block *b, const float *x, float *to)
+/* One tap's terms for n positions that are a constant step apart. */
+FUSED void add_tap(const int n, V acc[DEPTH_ROWS], const float *w, const float *x, const int64_t step)
+{
+    const V one = load(w);
+    UNROLL(8)
+    for (int j = 0; j < n; j++) {
+        acc[j] += one * load(x + j * step * L);
+    }
+}
+
+/* n positions of a row. small: there are three by three taps. */
+FUSED void some_sums(const int n, const bool small, const int64_t step, const struct mc_depth_block *b,
+                     const float *x, float *to)
 {
     V acc[DEPTH_ROWS];
-    const float *w = b->w;
     UNROLL(8)
     for (int j = 0; j < n; j++) {
         acc[j] = (V){ 0 };
     }
-    UNROLL(3)
-    for (int64_t r = 0; r < down; r++) {
-        UNROLL(3)
-        for (int64_t c = 0; c < across; c++, w += L) {
-            const V one = load(w);
-            UNROLL(8)
-            for (int j = 0; j < n; j++) {
-                acc[j] += one * load(x + (r * b->pitch + c + j * step) * L);
+    if (small) {
+        UNROLL(9)
+        for (int t = 0; t < 9; t++) {
+            add_tap(n, acc, b->w + t * L, x + (t / 3 * b->pitch + t % 3) * L, step);
+        }
+    } else {
+        const float *w = b->w;
+        for (int64_t r = 0; r < b->taps[0]; r++) {
+            for (int64_t c = 0; c < b->taps[1]; c++, w += L) {
+                add_tap(n, acc, w, x + (r * b->pitch + c) * L, step);
             }
         }
     }
@@ -31,15 +42,14 @@ FUSED void some_sums(const int n, const int64_t down, const int64_t across, cons
 }
 
 /* The last n positions of a row may be computed twice. */
-FUSED void block_rows(const int n, const int64_t down, const int64_t across, const int64_t step,
-                      const struct mc_depth_block *b)
+FUSED void block_rows(const int n, const bool small, const int64_t step, const struct mc_depth_block *b)
 {
     for (int64_t i = 0; i < b->rows; i++) {
         const float *x = b->copy + i * b->step[0] * b->pitch * L;
         float *to = b->sums + i * b->columns * L;
         for (int64_t j = 0; j < b->columns; j += n) {
             const int64_t k = MC_MIN(j, b->columns - n);
-            some_sums(n, down, across, step, b, x + k * step * L, to + k * L);
+            some_sums(n, small, step, b, x + k * step * L, to + k * L);
         }
     }
 }
@@ -48,11 +58,11 @@ FUSED void block_by(const int n, const struct mc_depth_block *b)
 {
     const bool small = b->taps[0] == 3 && b->taps[1] == 3;
     if (small && b->step[1] == 1) {
-        block_rows(n, 3, 3, 1, b);
+        block_rows(n, true, 1, b);
     } else if (small && b->step[1] == 2) {
-        block_rows(n, 3, 3, 2, b);
+        block_rows(n, true, 2, b);
     } else {
-        block_rows(n, b->taps[0], b->taps[1], b->step[1], b);
+        block_rows(n, false, b->step[1], b);
     }
 }
 

@@ -1,6 +1,7 @@
 /* t_conv_plan.c: how a convolution gets its solver: words, errors, what the flags and a node's algorithm ask
- * for, two runs that choose the same, and no memory. */
+ * for, estimates, two runs that choose the same, and no memory. */
 #include "check.h"
+#include "device/cpu/cpu.h"
 #include "heavy/conv/solver.h"
 #include "conv_grid.h"
 #include "plan_options.h"
@@ -252,6 +253,61 @@ TEST(conv_forward_by_the_better_product)
         REQUIRE(plan, "%s", mc_last_error());
         CHECK(strcmp(plan->solver->name, rows[i].solver) == 0, "%s: %s", rows[i].shape, plan->solver->name);
         mc_plan_free(plan);
+    }
+}
+
+/* ---- estimates ---- */
+
+/* Pairs of solvers of which the second took more than three times the first's time, on one thread of Zen 4
+ * with AVX-512 and with AVX2, and more than twice with SSE2.  Estimates must know that, whatever the caches
+ * are. */
+static void check_order(const char *level)
+{
+    static const struct {
+        const char *shape;
+        enum mc_conv_pass pass;
+        const struct mc_solver *fast, *slow;
+    } rows[] = {
+        { "n1c221f384 i7x7 k3x3 s3x3 p1x1", CONV_FORWARD, &mc_conv_im2col, &mc_conv_direct },
+        { "n16c64f2 i256x256 k1x1", CONV_INPUTS, &mc_conv_one, &mc_conv_col2im },
+        { "n4c768f160 i17x39 k1x1 g32", CONV_INPUTS, &mc_conv_one, &mc_conv_col2im },
+        { "n4c1024f768 i7x7 k7x7 s4x4", CONV_INPUTS, &mc_conv_im2col, &mc_conv_col2im },
+        { "n16c144f144 i56x56 k3x3 p1x1 g144", CONV_INPUTS, &mc_conv_depth, &mc_conv_col2im },
+        { "n16c192f192 i28x28 k3x3 s2x2 p1x1 g192", CONV_INPUTS, &mc_conv_depth, &mc_conv_col2im },
+        { "n2c1f512 i25x25 k11x11 s2x2 d3x3 p15x15", CONV_WEIGHTS, &mc_conv_direct, &mc_conv_depth },
+        { "n32c1f1024 i9x9 k7x7 s2x2 d3x3 p9x9", CONV_WEIGHTS, &mc_conv_direct, &mc_conv_depth },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_conv_problem p = problem(rows[i].shape, rows[i].pass);
+        p.base.family = &mc_conv_family;
+        plan_as_flags(&p.base);
+        const double fast = rows[i].fast->estimate(&p.base), slow = rows[i].slow->estimate(&p.base);
+        CHECK(slow > 1.5 * fast, "%s, second cache %zu KiB: %s: %s %.3g us, %s %.3g us", level,
+              mc_cpu()->l2 >> 10, rows[i].shape, rows[i].fast->name, fast * 1e6, rows[i].slow->name,
+              slow * 1e6);
+    }
+}
+
+TEST(conv_estimates_order_clear_cases)
+{
+    static const char *const levels[] = { "native", "avx2", "sse2" };
+    static const struct mc_cpu caches[] = {
+        { .l1d = 32 << 10, .l2 = 512 << 10, .l3 = 32 << 20, .shared = 32 << 20 },   /* Zen 2, Zen 3 */
+        { .l1d = 32 << 10, .l2 = 1 << 20, .l3 = 16 << 20, .shared = 16 << 20 },     /* Zen 4, Skylake SP */
+        { .l1d = 48 << 10, .l2 = 2 << 20, .l3 = 32 << 20, .shared = 260 << 20 },    /* Sapphire Rapids */
+        { .l1d = 32 << 10, .l2 = 256 << 10, .l3 = 8 << 20, .shared = 8 << 20 },     /* Haswell */
+    };
+    for (size_t i = 0; i < NELEM(levels); i++) {
+        mc_flag_set("cpu.isa", levels[i]);
+        struct mc_cpu *cpu = (struct mc_cpu *)mc_cpu(); /* of this process, which is the test's alone */
+        const struct mc_cpu here = *cpu;
+        check_order(levels[i]);
+        for (size_t j = 0; j < NELEM(caches); j++) {
+            cpu->l1d = caches[j].l1d, cpu->l2 = caches[j].l2, cpu->l3 = caches[j].l3,
+            cpu->shared = caches[j].shared;
+            check_order(levels[i]);
+        }
+        *cpu = here;
     }
 }
 

@@ -266,7 +266,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const double seconds = 1e-7 + 1e-9 * mc_conv_flops(p) + 3 * mc_conv_copy(mc_conv_bytes(p));
+    const double terms = mc_conv_flops(p) / 2, rows = terms / (double)MC_MAX(p->s.out[2], (int64_t)1);
+    const double seconds = 1e-7 + 1.3e-9 * terms + 30e-9 * rows + 3 * mc_conv_copy(mc_conv_bytes(p));
     return seconds / mc_conv_threads(seconds, 64);
 }
 

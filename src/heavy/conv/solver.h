@@ -164,6 +164,10 @@ double mc_conv_flops(const struct mc_conv_problem *p);        /* two for each ta
 double mc_conv_bytes(const struct mc_conv_problem *p);        /* of all operands, once */
 double mc_conv_peak(const struct mc_conv_problem *p);         /* operations a second of one thread */
 double mc_conv_copy(double bytes); /* seconds in which one thread moves so many bytes */
+/* Seconds that one thread loses in copying so many float32 numbers one by one, if it reads `rows` of them,
+ * `step` numbers apart, before it returns to their cache lines.  With a power of two in `step` these lines
+ * have few sets of the L2 cache; and a large array fills the caches before it is read to its end. */
+double mc_conv_lost_lines(int64_t numbers, int64_t step, int64_t rows);
 double mc_conv_threads(double seconds, double tasks); /* the speedup that estimates assume for a team */
 /* least seconds of one thread, for mc_team_tasks */
 double mc_conv_work(const struct mc_conv_problem *p);

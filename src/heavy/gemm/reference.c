@@ -72,7 +72,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    return 1e-7 + (double)p->batch * (double)p->m * (double)p->n * (1e-9 + 0.7e-9 * (double)p->k);
+    return 1e-7 + (double)p->batch * (double)p->m * (double)p->n * (10e-9 + 0.7e-9 * (double)p->k);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)

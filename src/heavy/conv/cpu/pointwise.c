@@ -263,6 +263,13 @@ static struct mc_gemm_problem product(const struct mc_conv_problem *p, const str
     return g;
 }
 
+/* Is w transposed? */
+static bool turns_w(const struct mc_conv_problem *p, const struct shape *t)
+{
+    return p->s.pass == CONV_INPUTS && t->m == C && t->size[C] > 1 && t->size[F] > 1 &&
+           t->stride[CONV_W][F] != 1;
+}
+
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -278,8 +285,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         d->loops *= d->t.axis[i].size;
     }
     d->one_thread_each = !weights && p->s.groups * d->loops >= MANY;
-    if (p->s.pass == CONV_INPUTS && d->t.m == C && d->t.size[C] > 1 && d->t.size[F] > 1 &&
-        d->t.stride[CONV_W][F] != 1) {
+    if (turns_w(p, &d->t)) {
         const size_t bytes = (size_t)(p->s.f * d->t.size[C]) * mc_dtypes[p->dtype].size;
         d->turned_bytes = (bytes + LINE - 1) / LINE * LINE;
         d->t.stride[CONV_W][F] = 1;
@@ -337,7 +343,10 @@ static double estimate(const struct mc_problem *p_)
     const double m = (double)conv_ceil(t.size[t.m], 4) * 4, n = (double)conv_ceil(t.size[t.n], 16) * 16;
     const double lost = m * n / ((double)t.size[t.m] * (double)t.size[t.n]);
     const double math = lost * mc_conv_flops(p) / (0.85 * mc_conv_peak(p)), bytes = mc_conv_bytes(p);
-    const double seconds = MC_MAX(math, mc_conv_copy(bytes)) + mc_conv_copy(bytes / 2);
+    const int64_t turned = turns_w(p, &t) ? p->s.f * t.size[C] : 0;
+    const double seconds = MC_MAX(math, mc_conv_copy(bytes)) + mc_conv_copy(bytes / 2) +
+                           0.7e-9 * (double)turned +
+                           mc_conv_lost_lines(turned, t.stride[CONV_W][F], t.size[F]);
     double calls = (double)p->s.groups;
     for (int i = 0; i + 1 < t.rank; i++) {
         calls *= (double)t.axis[i].size;

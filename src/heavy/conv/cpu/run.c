@@ -187,6 +187,13 @@ double mc_conv_copy(double bytes)
     return bytes / (bytes < (double)mc_cpu()->l2 ? own_bytes : shared_bytes);
 }
 
+double mc_conv_lost_lines(int64_t numbers, int64_t step, int64_t rows)
+{
+    const int64_t l2 = (int64_t)mc_cpu()->l2, l3 = (int64_t)mc_cpu()->l3;
+    const int64_t size = sizeof(float), spacing = step & -step; /* a power of two */
+    return numbers * size > l3 / 4 || spacing * rows * size > l2 / 2 ? (double)numbers * 2e-9 : 0;
+}
+
 double mc_conv_threads(double seconds, double tasks)
 {
     return seconds < MC_TEAM_WORTH ? 1 : MC_MIN((double)NOMINAL, MC_MAX(tasks, 1));

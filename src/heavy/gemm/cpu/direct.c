@@ -209,6 +209,18 @@ static bool collides(int64_t stride, int64_t size, int64_t rows)
     return rows > 32 && stride * size % 4096 == 0;
 }
 
+/* Seconds for an element of A whose rows are the contiguous axis: a cache line of each k serves several
+ * tiles.  If the distance of these lines is a multiple of 4 KiB, the L1 cache holds few of them; if k times
+ * the power of two in the distance is far beyond L2, neither does that cache; and a large A comes from
+ * beyond it. */
+static double turned_cost(const struct mc_gemm_problem *p)
+{
+    const int64_t bytes = p->as[2] * mc_dtypes[p->dtype].size, spacing = bytes & -bytes;
+    const int64_t l2 = (int64_t)mc_cpu()->l2, l3 = (int64_t)mc_cpu()->l3;
+    const bool lost = spacing * p->k > 4 * l2 || bytes * p->k > l3 / 4;
+    return lost ? 0.25e-9 : collides(p->as[2], mc_dtypes[p->dtype].size, p->k) ? 0.12e-9 : 0.04e-9;
+}
+
 /* Seconds added by loads of B that cross a cache line, if the last panel is narrower than a tile and has too
  * few sums to hide them.  If the row stride is a multiple of a cache line, no load crosses one. */
 static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel,
@@ -237,7 +249,7 @@ static double estimate(const struct mc_problem *p_)
         seconds += 0.15 * math;
     }
     if (p->as[2] != 1 && p->k > 1) {
-        seconds += b * (double)p->m * k * panels * (collides(p->as[2], size, p->k) ? 0.12e-9 : 0.04e-9);
+        seconds += b * (double)p->m * k * panels * turned_cost(p);
     }
     if (!needs_turning(p) && p->n > 1) {
         seconds += split_rows(p, kernel, columns, b * m / kernel->mr);

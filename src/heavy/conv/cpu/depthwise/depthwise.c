@@ -441,18 +441,38 @@ static const char *refuse(const struct mc_problem *p_)
     return conv_volume(p->s.k) > TAPS ? "takes at most 1024 taps" : NULL;
 }
 
+/* Every tap is summed for each position of the result, in whole vectors: those of x for inputs, most of
+ * which may read zeros. */
+static double sums(const struct depth *d, const struct mc_conv_shape *s)
+{
+    const int64_t lanes = d->kernel->lanes, *n = d->n;
+    const double channels = (double)(d->form == DEPTH_CHANNELS ? round_up(s->c, lanes) : s->c),
+                 row = (double)(d->form == DEPTH_CHANNELS ? n[2] : round_up(n[2], lanes));
+    return 2 * (double)(s->n * d->each * d->taps) * channels * (double)(n[0] * n[1]) * row;
+}
+
+/* Weights: the lanes of each sum are added for every image and band, from memory if all filters have too
+ * many. */
+static double lane_cost(const struct depth *d, const struct mc_conv_shape *s)
+{
+    const int64_t each = d->planes * d->each * d->taps * d->width;
+    const bool far = each * d->kernel->lanes * (int64_t)sizeof(float) > (int64_t)mc_cpu()->l2;
+    return s->pass != CONV_WEIGHTS || d->form == DEPTH_CHANNELS
+               ? 0
+               : (double)(s->n * d->bands * d->blocks * each) * (far ? 50e-9 : 6e-9);
+}
+
 /* The measured fractions of the peak, and one pass over the copies. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     struct depth d = { 0 };
     choose(&d, p);
-    const double n = (double)(d.form == DEPTH_CHANNELS ? p->s.c : d.to.size[2]);
-    const double waste = (double)round_up((int64_t)n, d.kernel->lanes) / n;
-    const double math = waste * mc_conv_flops(p) / (p->s.pass == CONV_WEIGHTS ? 0.3 : 0.4) / mc_conv_peak(p);
+    const double math = sums(&d, &p->s) / (p->s.pass == CONV_WEIGHTS ? 0.3 : 0.4) / mc_conv_peak(p);
     const double tasks = (double)(d.blocks * p->s.n * d.bands);
     const double copied = d.straight ? 0 : (double)(d.planes * (d.from.floats + d.to.floats));
-    const double seconds = math + tasks * copied * 0.06e-9 + mc_conv_copy(mc_conv_bytes(p));
+    const double seconds = math + lane_cost(&d, &p->s) + tasks * copied * 0.06e-9 +
+                           mc_conv_copy(mc_conv_bytes(p));
     return 1e-6 + seconds / mc_conv_threads(seconds, tasks);
 }
 

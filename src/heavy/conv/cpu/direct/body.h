@@ -1,6 +1,6 @@
 /* body.h: the direct sums, compiled for each instruction set by the file that includes it. That file defines
- * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_ADD_ROWS if it has an
- * add_rows of its own.
+ * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH and ADD for estimates,
+ * and OWN_ADD_ROWS if it has an add_rows of its own.
  *
  * A block is DIRECT_ROWS rows by NV vectors of sums in registers. Each number of w is multiplied by NV
  * vectors, each vector of x by all rows.
@@ -168,5 +168,5 @@ static void dots(const struct mc_direct_dots *s)
     }
 }
 
-static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum,
-                                                .dots = dots, .add_rows = add_rows };
+static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .add = ADD,
+                                                .sum = sum, .dots = dots, .add_rows = add_rows };

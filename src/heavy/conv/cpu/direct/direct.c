@@ -219,8 +219,27 @@ static double sum_cost(const struct direct *d, const struct mc_conv_shape *s)
            ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(positions, 8192) / 8192);
 }
 
-/* Every position of the pitch is computed, blocks with few rows cost at least their loads, and planes are
- * written and read. */
+/* Seconds of one thread to copy rows of the source into planes, and results out of them. */
+static double plane_cost(const struct direct *d, const struct mc_conv_shape *s)
+{
+    const double n = (double)s->n * (double)s->groups, from = n * (double)d->from;
+    const struct direct_axis *rows = &d->read[0], *columns = &d->read[1];
+    const double lines = (double)(rows->count * rows->stride * columns->stride);
+    const double written = (double)(d->to * d->positions) * (double)(d->parts * d->phases);
+    const double copied = (double)d->channel * (columns->stride > 1 ? 0.5e-9 : 0.1e-9) + lines * 5e-9;
+    return from * copied * (double)(d->own ? d->parts : 1) + n * written * 0.6e-9;
+}
+
+/* Filters are packed number by number; for inputs the reads jump from filter to filter. */
+static double filter_cost(const struct direct *d, const struct mc_conv_problem *p)
+{
+    const double numbers = (double)(p->s.groups * d->blocks * DIRECT_ROWS) * (double)(d->from * d->taps);
+    const bool far = p->s.pass == CONV_INPUTS && numbers * sizeof(float) > (double)mc_cpu()->l3 / 4;
+    return numbers * (far ? 4e-9 : 1.3e-9);
+}
+
+/* Every position of the pitch is computed, blocks with few rows cost at least their loads, filters are
+ * packed, and planes are written and read.  The constants are those of Zen 4, at 3.8 GHz, one thread. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -228,15 +247,16 @@ static double estimate(const struct mc_problem *p_)
     struct direct d = { .kernel = kernel() };
     axes(&d, s);
     fit(&d, s, p->base.options.workspace);
+    const bool weights = s->pass == CONV_WEIGHTS;
     const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
     const double positions = (double)d.positions * (double)d.parts,
                  last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);
     const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
-    const double math = 2 * n * rows * from * taps * positions / (d.kernel->math * mc_conv_peak(p));
-    const double copies = n * 8 * (from * (double)d.channel + (double)d.to * positions);
-    const double seconds = math * (s->pass == CONV_WEIGHTS ? few_rows(&d) : 1) +
-                           (s->pass == CONV_WEIGHTS ? sum_cost(&d, s) : 0) + 0.5 * mc_conv_copy(copies) +
-                           mc_conv_copy(mc_conv_bytes(p));
+    const double dots_math = 0.78; /* of the peak */
+    const double math = 2 * n * rows * from * taps * positions / mc_conv_peak(p);
+    const double seconds = (weights ? math / dots_math * few_rows(&d) + sum_cost(&d, s)
+                                    : math / d.kernel->math + filter_cost(&d, p)) +
+                           plane_cost(&d, s) + mc_conv_copy(mc_conv_bytes(p));
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) +
            (seconds > 4e-6 ? 6e-6 : 0);
 }

@@ -40,7 +40,9 @@ struct mc_direct_dots {
 };
 struct mc_direct_kernel {
     int lanes, most;        /* most: vectors of one call of sum, taps of one of dots */
-    double math;            /* fraction of the peak, for estimates */
+    /* for estimates: the fraction of the peak that sum reaches; seconds of a call of add_rows, and of each of
+     * its vectors and taps */
+    double math, add[2];
     void (*sum)(const struct mc_direct_sum *s, int vectors);
     void (*dots)(const struct mc_direct_dots *d);
     /* to[off[t] + i] += from[t * step + i] for i < n, in order of t. off ascends. Nothing else is written. */

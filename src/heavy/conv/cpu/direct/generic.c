@@ -10,6 +10,7 @@
 #define NV      2
 #define EACH(F) F(1) F(2)
 #define MATH    0.5
+#define ADD     { 5e-9, 5e-9 }
 #include "heavy/conv/cpu/direct/body.h"
 
 const struct mc_direct_kernel *const mc_direct_plain = &kernel;

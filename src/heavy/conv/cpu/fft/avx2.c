@@ -14,9 +14,9 @@
 #define EACH_ROWS(F) F(1) F(2) F(3) F(4) F(5)
 #define REAL_MR     10
 #define EACH_REAL_ROWS(F) F(6) F(7) F(8) F(9) F(10)
-#define MATH        0.75
-#define TURN_CYCLES { 20, 22, 28, 55 }
-#define WINOGRAD_CYCLES { 80, 60 }
+#define MATH        0.55
+#define TURN_CYCLES { 24, 16, 18, 35 }
+#define WINOGRAD_CYCLES { 25, 18 }
 #define TURN_SIZE   8
 #define TURN        x86_turn8_f32
 #include "heavy/conv/cpu/fft/rows.h"

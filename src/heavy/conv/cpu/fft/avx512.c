@@ -15,9 +15,9 @@
 #define EACH_ROWS(F) F(1) F(2) F(3) F(4) F(5) F(6)
 #define REAL_MR     12
 #define EACH_REAL_ROWS(F) F(7) F(8) F(9) F(10) F(11) F(12)
-#define MATH        0.8
-#define TURN_CYCLES { 20, 22, 28, 55 }
-#define WINOGRAD_CYCLES { 80, 60 }
+#define MATH        0.7
+#define TURN_CYCLES { 43, 29, 30, 55 }
+#define WINOGRAD_CYCLES { 61, 38 }
 #define TURN_SIZE   8
 #define TURN        x86_turn8_f32
 #define READ_ROW    read_piece

@@ -8,6 +8,9 @@
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
 /* for each byte that one of many threads moves from or to memory; SLIM_: with slim filters */
 static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05;
+/* For each vector of a product, to begin and store its tile; for each byte of spectra, in whichever cache;
+ * fitted with the kernels' cycles to one thread of Zen 4, in AVX-512 and in AVX2. */
+static const double TILE_CYCLES = 24, NEAR_CYCLES_A_BYTE = 0.08;
 /* rows of spectra at once; slots that must fit, so that several threads can work */
 enum { SLIM_ROWS = 32, SLIM_SLOTS = 4 };
 /* with enough workspace, filters are slim only if their rows times this are at most the rows of a tile */
@@ -204,6 +207,13 @@ static double traffic(const struct fft *d)
     return all < 2 * NEAR ? 0 : moved * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
 }
 
+/* Bytes of the spectra of x and y, which products read or write, from any cache. */
+static double spectra_bytes(const struct fft *d)
+{
+    const double bytes = block_bytes(d, CONV_X) + block_bytes(d, CONV_Y);
+    return bytes * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
+}
+
 /* The cost of a filter's transform relative to a full one. */
 static double filter_part(const struct fft *d, const struct mc_conv_shape *s)
 {
@@ -217,9 +227,11 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
     const double area = (double)d->size * d->size, rows = (double)d->all[d->rows],
                  depth = (double)d->all[d->summed];
     const double turn = d->which < 0 ? d->kernel->winograd_turn[fft_winograd(d)] : d->kernel->turn[d->which];
-    const double each = (double)(d->numbers * d->numbers) * depth / d->kernel->math + 8;
+    const double rate = mc_gemm_kernel(MC_FLOAT32)->flops / 2 / lanes; /* products of vectors a cycle */
+    const double each = (double)(d->numbers * d->numbers) * depth / (d->kernel->math * rate) + TILE_CYCLES;
     const double products = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * each;
-    double sum = products + traffic(d) * (d->slim ? SLIM_CYCLES_A_BYTE : CYCLES_A_BYTE);
+    double sum = products + traffic(d) * (d->slim ? SLIM_CYCLES_A_BYTE : CYCLES_A_BYTE) +
+                 spectra_bytes(d) * NEAR_CYCLES_A_BYTE;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;

@@ -3,6 +3,7 @@
  * Invariant: unless the workspace cap requires less, a block of columns takes at most half of the L2
  * cache. */
 #include "heavy/conv/cpu/im2col/im2col.h"
+#include "heavy/gemm/cpu/kernel.h"
 
 enum { TILE = 512, LEAST_TILE = 16, TASKS = 8, LINE = 64 };
 
@@ -188,6 +189,20 @@ static const char *refuse(const struct mc_problem *p_)
     return mc_conv_shared_image_halves(p);
 }
 
+/* What calls of products and the tiles of their results take beside the sums: filters whose channels lie
+ * apart are multiplied channel by channel, and each time y is read or written again. */
+static double call_cost(const struct mc_conv_problem *p)
+{
+    struct im2col d = { 0 };
+    choose_blocking(&d, p, default_tile(p), default_block(p));
+    const struct mc_gemm_problem g = product(p, FIRST, d.tile, d.block);
+    const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
+    const double calls = (double)(p->s.n * p->s.groups * d.tiles) * (double)d.blocks;
+    const int64_t y = p->s.n * p->s.f * conv_volume(p->s.out) * mc_dtypes[p->dtype].size;
+    const double again = (double)(d.blocks - 1) * (double)y;
+    return calls * (0.2e-6 + 2.2e-9 * (double)g.m * (double)conv_ceil(g.n, kernel->nr)) + again / 60e9;
+}
+
 /* Besides the products, every column is written in pieces of a row of y, packed by the product and, for
  * inputs, added. Products with few rows take as long as reading their columns. */
 static double estimate(const struct mc_problem *p_)
@@ -196,9 +211,16 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     const double size = mc_dtypes[p->dtype].size, f = (double)s->f / (double)s->groups;
     const double columns = mc_conv_flops(p) / 2 / f;
-    const double pieces = columns * (10e-9 / (double)s->out[2] + size * (f < 8 ? 0.15e-9 : 0.05e-9));
+    /* seconds a byte of a column: by vectors, and one by one where windows are strided */
+    static const double each[][2] = {
+        [CONV_FORWARD] = { 0.03e-9,  0.06e-9 },
+        [CONV_INPUTS]  = { 0.055e-9, 0.14e-9 },
+        [CONV_WEIGHTS] = { 0.035e-9, 0.13e-9 },
+    };
+    const double byte = MC_MAX(each[s->pass][s->stride[2] > 1], f < 8 ? 0.15e-9 : 0);
+    const double pieces = columns * (10e-9 / (double)s->out[2] + size * byte);
     const double math = mc_conv_flops(p) / (0.85 * mc_conv_peak(p)) * (f < 8 ? 8 / f : 1);
-    const double seconds = math + pieces + mc_conv_copy(mc_conv_bytes(p));
+    const double seconds = math + pieces + call_cost(p) + mc_conv_copy(mc_conv_bytes(p));
     return 2e-6 + seconds / mc_conv_threads(seconds, TASKS) + (seconds > 4e-6 ? 3e-6 : 0);
 }
 

@@ -476,7 +476,11 @@ static double estimate(const struct mc_problem *p_)
     const double result = n * groups * width * (double)conv_volume(inputs ? s->in : s->out);
     const double turned = (inputs ? p->at.x : p->at.y)[1] == 1 ? 0.1e-9 : 0.4e-9,
                  filters = groups * from * taps * width;
-    const double copies = 0.3e-9 * source + (p->w_stays ? 0 : 0.7e-9) * filters +
+    const double packed = p->w_stays || weights
+                              ? 0
+                              : 0.7e-9 * filters +
+                                    (inputs ? mc_conv_lost_lines((int64_t)filters, p->at.w[0], d.from) : 0);
+    const double copies = 0.3e-9 * source + packed +
                           (weights ? 0.25e-9 * n * positions * groups * width : turned * result);
     const double seconds = 2 * products / (rate * mc_conv_peak(p)) + tiles * 30e-9 + copies +
                            mc_conv_copy(mc_conv_bytes(p));

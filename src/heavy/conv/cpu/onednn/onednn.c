@@ -327,10 +327,18 @@ static const char *missing_winograd(const struct mc_problem *p)
     return no;
 }
 
-/* A little higher than the estimates of the project's own solvers, so that only timing prefers oneDNN. */
+/* A little higher than the estimates of the project's own solvers, so that only timing prefers oneDNN.  Its
+ * vectors hold channels of the result in one group, which few channels do not fill; depthwise has kernels of
+ * its own. */
 static double seconds_at(const struct mc_conv_problem *p, double part)
 {
-    const double seconds = mc_conv_flops(p) / (part * mc_conv_peak(p)) + 3 * mc_conv_copy(mc_conv_bytes(p));
+    enum { LANES = 16 };
+    const struct mc_conv_shape *s = &p->s;
+    const bool each = s->groups == s->c && s->groups == s->f;
+    const int64_t to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
+    const double waste = each ? 1 : (double)(conv_ceil(to, LANES) * LANES) / (double)to;
+    const double seconds = waste * mc_conv_flops(p) / (part * mc_conv_peak(p)) +
+                           3 * mc_conv_copy(mc_conv_bytes(p));
     return 2e-5 + seconds / mc_conv_threads(seconds, 64);
 }
 

@@ -197,6 +197,34 @@ TEST(rewrites_merge_equal_expressions)
     mc_graph_free(g);
 }
 
+/* Of two layers on sequences, which rules about views reach too: two products forward, three backward. */
+TEST(rewrites_compute_no_product_twice)
+{
+    static const char *const between[] = {
+        "0.5 * m * (1 + erf(m * 0.7071067811865476))", "0.5 * m * (1 + erf(m / sqrt(2.0)))",
+        "m * (1 - erf(m * 0.3))",                      "m * sigmoid(1.702 * m)",
+        "m / (1 + exp(-1.702 * m))",                   "m * tanh(log(1 + exp(m)))",
+        "0.5 * m * (1 + tanh(0.8 * (m + 0.04 * m ** 3)))",
+    };
+    for (size_t i = 0; i < NELEM(between); i++) {
+        mc_graph *g = mc_graph_new();
+        struct mc_str text = { 0 };
+        int products = 0;
+        mc_str_addf(&text, "input x float32[4, 8, 16]; input w float32[16, 16]; m = dot(x, w)\n"
+                           "cost = sum(sqr(x + dot(%s, w)))", between[i]);
+        mc_formula(g, text.s);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = "cost, grad(cost, w)" });
+        REQUIRE(f, "%s", mc_error(g));
+        for (int k = 0; k < mc_function_nsteps(f); k++) {
+            products += strcmp(mc_function_step(f, k).kind, "gemm") == 0;
+        }
+        CHECK(products == 5, "%s: %d products", between[i], products);
+        mc_function_free(f);
+        mc_str_free(&text);
+        mc_graph_free(g);
+    }
+}
+
 TEST(rewrites_of_random_draws_and_effects_do_not_fold)
 {
     mc_graph *g = variables(MC_FLOAT64);

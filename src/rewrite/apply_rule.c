@@ -25,16 +25,30 @@ bool mc_attempt_reserve(struct run *r)
     return true;
 }
 
+/* The inputs of n gain a user or lose one.  A node that loses its last user uses nothing itself. */
+static void count_inputs(struct run *r, const mc_node *n, bool gained)
+{
+    do {
+        for (int i = 0; i < n->nin; i++) {
+            const size_t id = (size_t)n->in[i]->id;
+            const bool last = !gained && r->uses.at[id] == 1, again = gained && r->slot.at[id].unused;
+            r->uses.at[id] = gained ? r->uses.at[id] + 1 : r->uses.at[id] - (r->uses.at[id] > 0);
+            r->slot.at[id].unused = last || (r->slot.at[id].unused && !again);
+            if ((last || again) && !VEC_PUSH(r->changed, n->in[i])) {
+                r->status = MC_EMEMORY;
+            }
+        }
+        n = r->changed.n ? r->changed.at[--r->changed.n] : NULL;
+    } while (n);
+}
+
 /* `made` replaces n and takes over its users. */
 static void inherit(struct run *r, const mc_node *n, const mc_node *made)
 {
     r->uses.at[made->id] += r->uses.at[n->id];
-}
-
-static void release_inputs(struct run *r, const mc_node *n)
-{
-    for (int i = 0; i < n->nin; i++) {
-        r->uses.at[n->in[i]->id] -= r->uses.at[n->in[i]->id] > 0;
+    if (r->slot.at[made->id].unused && r->uses.at[made->id]) {
+        r->slot.at[made->id].unused = false;
+        count_inputs(r, made, true);
     }
 }
 
@@ -108,10 +122,10 @@ mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
         if (!undo(r, a)) {
             made = n;
         } else if (set_result(r, mark, n, r->slot.at[n->id].depth)) {
-            if (made->id < mark) { /* the node existed already: its inputs lose a user */
-                release_inputs(r, made);
-            }
             inherit(r, n, made);
+            if (made->id < mark) { /* the node existed already: its inputs lose a user */
+                count_inputs(r, made, false);
+            }
         }
     }
     if (in != on_stack) {
@@ -208,12 +222,10 @@ static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, con
         return NULL;
     }
     for (size_t id = mark; id < r->g->nodes.n; id++) {
-        for (int i = 0; i < r->g->nodes.at[id]->nin; i++) {
-            r->uses.at[r->g->nodes.at[id]->in[i]->id]++;
-        }
+        count_inputs(r, r->g->nodes.at[id], true);
     }
-    release_inputs(r, n);
     inherit(r, n, fit);
+    count_inputs(r, n, false); /* last: its input may be the result, which is used all along */
     return fit;
 }
 

@@ -9,6 +9,7 @@ enum state { FRESH, OPEN, NORMAL };
 struct slot {
     mc_node *to;                        /* OPEN: its replacement, not normal yet; NORMAL: its normal form */
     uint16_t state, depth;              /* depth: number of rules applied in a row to get this node */
+    bool unused;                        /* its last user is gone, so its inputs do not count it as a user */
 };
 struct run {
     mc_graph *g;
@@ -17,6 +18,7 @@ struct run {
     VEC(struct slot) slot;              /* by node id */
     VEC(unsigned) uses;                 /* by node id: number of users */
     VEC(mc_node *) stack;
+    VEC(const mc_node *) changed;       /* nodes that lost their last user or got one again */
     unsigned char *off, *blamed;        /* by rule number: excluded; its failure has been logged */
     size_t left;                        /* rules that may still apply in this pass */
     mc_status status;

@@ -184,6 +184,7 @@ mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite 
     VEC_FREE(r.slot);
     VEC_FREE(r.uses);
     VEC_FREE(r.stack);
+    VEC_FREE(r.changed);
     mc_free(r.off);
     mc_free(before);
     mc_free(result);

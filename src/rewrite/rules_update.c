@@ -89,9 +89,14 @@ static mc_node *update(const struct mc_match *m)
 
 /* ---- sums of parts ---- */
 
-/* Zeros with y set from `from` to `to` along one axis; END: to its end, whose size is unknown. */
+/* Zeros with a value set from `from` to `to` along one axis; END: to its end, whose size is unknown. */
 static const int64_t END = INT64_MAX;
-struct padded { mc_node *n; int axis; int64_t from, to; };
+struct padded {
+    mc_node *n;
+    int axis;
+    int64_t from, to;
+    bool item;                          /* one place of the axis, which the value lacks */
+};
 
 /* Is y as long as the part?  Of unknown sizes it is, unless its size 1 is promised, which is repeated.  What
  * a part has beyond the end of the axis, y has not. */
@@ -100,32 +105,59 @@ static bool is_as_long(const struct padded *p, int64_t size, int64_t have)
     return size >= 0 && have >= 0 ? p->to <= size && have == p->to - p->from : have != 1 && p->to >= p->from;
 }
 
+/* The part that an index which is a number takes. */
+static bool is_one_place(const int64_t *s, int64_t size, struct padded *p)
+{
+    p->from = s[SPEC_START];
+    p->to = p->from + 1;
+    p->item = true;
+    return s[SPEC_START_KIND] == BOUND_CONST && p->from >= 0 && p->from < size;
+}
+
+/* The part that a slice takes; the value has `have` elements there. */
+static bool is_slice(const int64_t *s, int64_t size, int64_t have, struct padded *p)
+{
+    const bool start = s[SPEC_START_KIND] == BOUND_CONST, stop = s[SPEC_STOP_KIND] == BOUND_CONST;
+    p->from = start ? s[SPEC_START] : 0;
+    p->to = stop ? s[SPEC_STOP] : size < 0 ? END : size;
+    return s[SPEC_STEP_KIND] == BOUND_CONST && s[SPEC_STEP] == 1 && (start || !s[SPEC_START_KIND]) &&
+           (stop || !s[SPEC_STOP_KIND]) && p->from >= 0 && is_as_long(p, size, have);
+}
+
 static bool is_padded(mc_node *n, struct padded *p)
 {
-    if (n->op->form != FORM_SUBTENSOR_UPDATE || !is_zero(n->in[0]) || n->in[1]->type.rank != n->type.rank ||
+    if (n->op->form != FORM_SUBTENSOR_UPDATE || !is_zero(n->in[0]) ||
         n->in[1]->type.dtype != n->type.dtype) {
         return false;
     }
+    const struct mc_type *y = &n->in[1]->type;
     *p = (struct padded){ .n = n, .axis = -1 };
+    int at = 0; /* the value's axis */
     for (int i = 0; i < n->type.rank; i++) {
-        const int64_t *s = index_entry(n, i), size = n->type.dims[i], have = n->in[1]->type.dims[i];
-        if (index_is_whole(s)) {
-            if (have == 1 && size != 1) {
-                return false;
-            }
-            continue;
-        }
-        const bool start = s[SPEC_START_KIND] == BOUND_CONST, stop = s[SPEC_STOP_KIND] == BOUND_CONST;
-        p->from = start ? s[SPEC_START] : 0;
-        p->to = stop ? s[SPEC_STOP] : size < 0 ? END : size;
-        if (p->axis >= 0 || s[SPEC_INDEX] || s[SPEC_STEP_KIND] != BOUND_CONST || s[SPEC_STEP] != 1 ||
-            (!start && s[SPEC_START_KIND]) || (!stop && s[SPEC_STOP_KIND]) || p->from < 0 ||
-            !is_as_long(p, size, have)) {
+        const int64_t *s = index_entry(n, i), size = n->type.dims[i];
+        const int64_t have = at < y->rank ? y->dims[at] : -1;
+        const bool whole = index_is_whole(s);
+        at += !s[SPEC_INDEX];
+        const bool fits = whole           ? have != 1 || size == 1
+                          : p->axis >= 0  ? false
+                          : s[SPEC_INDEX] ? is_one_place(s, size, p)
+                                          : is_slice(s, size, have, p);
+        if (!fits) {
             return false;
         }
-        p->axis = i;
+        p->axis = whole ? p->axis : i;
     }
-    return p->axis >= 0;
+    return p->axis >= 0 && at == y->rank;
+}
+
+/* What is set, with the axis along which it is. */
+static mc_node *value_of(const struct padded *p)
+{
+    int64_t order[MC_MAX_RANK];
+    for (int i = 0; i < p->n->type.rank; i++) {
+        order[i] = i == p->axis ? -1 : i - (i > p->axis);
+    }
+    return p->item ? mc_shuffle(p->n->in[1], p->n->type.rank, order) : p->n->in[1];
 }
 
 /* A sum within the sum at the root. */
@@ -166,7 +198,7 @@ static mc_node *side_by_side(const struct padded *a, const struct padded *b)
 {
     int64_t axis = a->axis;
     const struct mc_attr attr = { .kind = ATTR_INT, .n = 1, .ints = &axis };
-    mc_node *parts[2] = { a->n->in[1], b->n->in[1] },
+    mc_node *parts[2] = { value_of(a), value_of(b) },
             *y = mc_apply(a->n->graph, mc_op_find("join"), 2, parts, &attr);
     struct index to = { .nbound = 0 };
     for (int i = 0; i < a->n->type.rank; i++) {
@@ -222,6 +254,8 @@ static const struct mc_rule rows[] = {
                 "inc_subtensor(zeros([4, 5], dtype='float64')[2:], specify_shape(x[:2], [2, 5])) + "
                 "inc_subtensor(zeros([4, 5], dtype='float64')[:1], specify_shape(y[1:2], [1, 5])); "
                 "inc_subtensor(zeros_like(x)[:, 2:], sin(x[:, 2:])) + inc_subtensor(zeros_like(x)[:, :2], y[:, :2]); "
+                "inc_subtensor(zeros([2, 4], dtype='float64')[0], x[0, :4]) + inc_subtensor(zeros([2, 4], dtype='float64')[1], y[0, :4]); "
+                "inc_subtensor(zeros([4, 2], dtype='float64')[:, 1], x[:4, 0]) + inc_subtensor(zeros([4, 2], dtype='float64')[:, 0], y[:4, 0]); "
                 "inc_subtensor(zeros_like(x)[1:3], x[1:3]) + inc_subtensor(zeros_like(x)[3:9], y[3:9])" },
     { .op = "subtensor_update", .make = update, .promise = FINITE, .name = "subtensor_update",
       .sample = "inc_subtensor(zeros_like(x)[1:], y[1:]); set_subtensor(set_subtensor(x[1:], y[1:])[1:], 2); "

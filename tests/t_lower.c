@@ -234,3 +234,74 @@ TEST(results_of_one_kernel_go_where_they_belong)
     mc_function_free(f);
     mc_graph_free(g);
 }
+
+/* Element (i, j, k, l) of the copy, of (b, a, c, d) as it lies there. */
+TEST(reshaped_views_are_copied_in_order)
+{
+    static const int64_t sizes[][4] = { { 4, 256, 4, 64 }, { 1, 3, 500, 7 }, { 5, 1, 2, 3 },
+                                        { 3, 2, 1, 700 },  { 0, 3, 2, 2 },   { 2, 1, 1, 1 } };
+    for (size_t c = 0; c < NELEM(sizes); c++) {
+        for (int threads = 1; threads < 8; threads += 2) {
+            mc_graph *g = mc_graph_new();
+            const int64_t *d = sizes[c];
+            int64_t wrong = 0;
+            mc_input(g, "x", MC_INT32, 4);
+            mc_function *f = made(
+                g, mc_compile(g, &(mc_spec){ .inputs = "x",
+                                             .outputs = "reshape(transpose(x, [0, 2, 1, 3]), [-1])",
+                                             .threads = threads }));
+            mc_array *x = mc_array_new(MC_INT32, 4, d), *y = NULL;
+            int32_t *from = mc_array_data(x);
+            for (int32_t i = 0; i < mc_array_size(x); i++) {
+                from[i] = i;
+            }
+            REQUIRE(f, "no function");
+            fine(mc_call(f, MC_IN(x), MC_OUT(&y)));
+            for (int64_t i = 0; y && i < mc_array_size(y); i++) {
+                const int64_t l = i % d[3], j = i / d[3] % d[1], k = i / d[3] / d[1] % d[2],
+                              b = i / d[3] / d[1] / d[2];
+                wrong += at(y, i) != (double)(((b * d[1] + j) * d[2] + k) * d[3] + l);
+            }
+            CHECK(y && mc_array_size(y) == mc_array_size(x) && !wrong, "case %zu, %d threads: %lld wrong", c,
+                  threads, (long long)wrong);
+            mc_array_unref(&x);
+            mc_array_unref(&y);
+            mc_function_free(f);
+            mc_graph_free(g);
+        }
+    }
+}
+
+/* Large arrays are updated behind the product that their gradient is, small ones by it. */
+TEST(updates_of_large_arrays_are_kernels)
+{
+    static const struct {
+        int64_t n;
+        bool kernel;
+    } rows[] = { { 64, false }, { 1000, false }, { 1100, true } };
+    mc_flag_set("device", "cpu"); /* a GPU makes all updates at the end */
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        const int64_t n = rows[i].n;
+        int kernels = 0;
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_shared *w = mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(n, n));
+        mc_function *f = made(
+            g, mc_compile(g, &(mc_spec){ .inputs = "x", .updates = "w = w - 2 * dot(x.T, x)" }));
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(3, n));
+        REQUIRE(f, "no function");
+        for (int k = 0; k < mc_function_nsteps(f); k++) {
+            kernels += strcmp(mc_function_step(f, k).kind, "kernel") == 0;
+        }
+        CHECK(kernels == rows[i].kernel, "%lld: %d kernels", (long long)n, kernels);
+        for (int64_t k = 0; k < 3 * n; k++) {
+            ((float *)mc_array_data(x))[k] = (float)(k % 5);
+        }
+        fine(mc_call(f, MC_IN(x), 0, NULL));
+        const double a = (double)(1 % 5), b = (double)((n + 1) % 5), c = (double)((2 * n + 1) % 5);
+        CHECK(shared_at(w, n + 1) == -2 * (a * a + b * b + c * c), "%g", shared_at(w, n + 1));
+        mc_array_unref(&x);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

@@ -210,8 +210,10 @@ TEST(rewrites_compute_no_product_twice)
         mc_graph *g = mc_graph_new();
         struct mc_str text = { 0 };
         int products = 0;
-        mc_str_addf(&text, "input x float32[4, 8, 16]; input w float32[16, 16]; m = dot(x, w)\n"
-                           "cost = sum(sqr(x + dot(%s, w)))", between[i]);
+        mc_str_addf(&text,
+                    "input x float32[4, 8, 16]; input w float32[16, 16]; m = dot(x, w)\n"
+                    "cost = sum(sqr(x + dot(%s, w)))",
+                    between[i]);
         mc_formula(g, text.s);
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = "cost, grad(cost, w)" });
         REQUIRE(f, "%s", mc_error(g));

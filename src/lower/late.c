@@ -5,13 +5,14 @@
  * nothing, are left where they are.  Those that wait for other ranks are late in any case: the steps after
  * them would wait, too.
  *
- * They are no epilogues if they are late, or if they read several arrays beside the gradient: a product whose
- * tiles wait for that much memory runs slower than the product and then the update.
+ * They are no epilogues if they are late, if they read several arrays beside the gradient, or, on the
+ * processor, if what they update is larger than its caches: a product whose tiles wait for that much memory
+ * runs slower than the product and then the update.
  *
  * Invariant: no group depends on a late one. */
 #include "lower/make.h"
 
-enum { LARGE = 1 << 22, SEVERAL = 3 }; /* elements; variables */
+enum { LARGE = 1 << 22, CACHED = 1 << 20, SEVERAL = 3 }; /* elements; elements; variables */
 
 /* The number of the update that n is; -1: it is none, or an output too. */
 static int update_of(const struct mc_program *p, const mc_node *n)
@@ -27,12 +28,12 @@ static int update_of(const struct mc_program *p, const mc_node *n)
 }
 
 /* Its size now: the type may leave sizes open. */
-static bool is_small(struct mc_shared *of)
+static int64_t size_of(struct mc_shared *of)
 {
     pthread_mutex_lock(&of->lock);
-    const bool small = mc_array_size(of->value) <= LARGE;
+    const int64_t size = mc_array_size(of->value);
     pthread_mutex_unlock(&of->lock);
-    return small;
+    return size;
 }
 
 /* Variables of the group's whole space that n reads; one that several nodes read counts for each. */
@@ -54,9 +55,9 @@ static bool is_of_ranks(const mc_node *n)
     return n->op->form == FORM_RANKS;
 }
 
-/* What is found of a group: variables of its space that it reads; does it read what ranks made together, does
- * it update a large array? */
-struct found { int reads; bool ranks, large; };
+/* What is found of a group: variables of its space that it reads; elements of the largest that it updates;
+ * does it read what ranks made together? */
+struct found { int reads; int64_t size; bool ranks; };
 
 /* Node n may keep its group, and those that it reads, from making updates alone. */
 static void note(struct make *m, const mc_node *n, int group, struct found *of)
@@ -72,7 +73,7 @@ static void note(struct make *m, const mc_node *n, int group, struct found *of)
         const int update = stored ? update_of(m->p, n) : -1;
         m->separate[group] = m->separate[group] && mc_is_fusible(n) && !m->early[n->id] &&
                              stored == (update >= 0);
-        of[group].large |= update >= 0 && !is_small(m->p->shared[update]);
+        of[group].size = update < 0 ? of[group].size : MC_MAX(of[group].size, size_of(m->p->shared[update]));
         of[group].reads += variables_read(m, n, group);
         for (int k = 0; k < n->nin; k++) {
             of[group].ranks |= is_of_ranks(n->in[k]);
@@ -95,8 +96,9 @@ mc_status mc_find_updates(struct make *m, mc_node *const *list, size_t count)
         note(m, list[i], m->groups.of[list[i]->id], of);
     }
     for (int g = 0; g < m->groups.n; g++) {
-        m->late[g] = m->late[g] && m->separate[g] && (!of[g].large || of[g].ranks);
-        m->separate[g] = m->separate[g] && (m->late[g] || of[g].reads >= SEVERAL);
+        m->late[g] = m->late[g] && m->separate[g] && (of[g].size <= LARGE || of[g].ranks);
+        const bool past_caches = !m->updates_late && of[g].size > CACHED;
+        m->separate[g] = m->separate[g] && (m->late[g] || past_caches || of[g].reads >= SEVERAL);
     }
     mc_free(of);
     return MC_OK;

@@ -126,8 +126,7 @@ static bool is_slice(const int64_t *s, int64_t size, int64_t have, struct padded
 
 static bool is_padded(mc_node *n, struct padded *p)
 {
-    if (n->op->form != FORM_SUBTENSOR_UPDATE || !is_zero(n->in[0]) ||
-        n->in[1]->type.dtype != n->type.dtype) {
+    if (n->op->form != FORM_SUBTENSOR_UPDATE || !is_zero(n->in[0]) || n->in[1]->type.dtype != n->type.dtype) {
         return false;
     }
     const struct mc_type *y = &n->in[1]->type;

@@ -28,7 +28,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     switch (st->kind) {
     case STEP_PLAN_TIME:
     case STEP_TYPE: break;
-    case STEP_VIEW: sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL; break;
+    case STEP_VIEW: sp->exec = p->slot[st->dst[0]].own ? mc_copied_view(f, p, step) : NULL; break;
     case STEP_KERNEL:
         TRY(compiled_kernel ? mc_launch_plan(f, p, step, &sp->exec) : MC_OK);
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;

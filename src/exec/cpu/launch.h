@@ -130,6 +130,9 @@ void mc_column_sums_plan(const struct mc_step *st, const struct mc_shape_plan *p
 void mc_column_sums_bases(const struct mc_running *r, int64_t chunk, char **base);
 void mc_column_sums_join(const struct mc_running *r, char *const *base);
 
+/* copied_view.c: what makes the copy that the view is stored as */
+struct mc_exec *mc_copied_view(const struct mc_function *f, const struct mc_shape_plan *p, int step);
+
 /* factor.c: *exec stays NULL for ops that are no factorizations, and where the reference is to run the
  * step */
 mc_status mc_factor_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step,

@@ -79,6 +79,7 @@ PROMISES = [
     *(("random",    f"{op} * least",          "*",       peer,     1.0,   3.0)
       for op in ("uniform", "normal", "poisson", "choice") for peer in ("numpy", "torch")),
     ("optimizers",  "adam resnet-50",         "",        "torch:fused|torch:foreach", 1.0, 1.5),
+    ("transformer", "4 blocks of 256, 4x256 words", "train", "torch|torch:*", 1.1, 1.4),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),

@@ -79,6 +79,7 @@ bool bench_tables(const char *suite);  /* monochord_bench_tables.c: tables, rand
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_optimizers(const char *suite); /* monochord_bench_optimizers.c */
+bool bench_transformer(const char *suite); /* monochord_bench_transformer.c */
 bool bench_export(const char *suite);  /* monochord_bench_export.c */
 bool bench_inference(const char *suite);  /* monochord_bench_inference.c */
 bool bench_ranks(const char *suite);   /* monochord_bench_ranks.c: two GPUs */

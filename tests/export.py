@@ -537,7 +537,7 @@ class Drawer:
         if r.random() < 0.4:
             self.flat(1)
         rule = r.choice(["sgd rate=0.05", "momentum rate=0.02", "nesterov rate=0.02", "adagrad rate=0.05", "rmsprop rate=0.01", "adadelta", "adam",
-                         "adamax", "amsgrad", "sgd rate=0.05 max_norm=1", "adam clip=0.5", "momentum rate=0.05 clip=1"])
+                         "adamax", "adamw", "amsgrad", "sgd rate=0.05 max_norm=1", "adam clip=0.5", "momentum rate=0.05 clip=1"])
         loss = r.choice(["categorical"] * 5 + ["squared_error", "absolute_error", "binary_crossentropy", "multiclass_hinge", "huber", "binary_hinge"])
         if loss == "categorical":
             self.add(f"dense {self.classes} softmax")

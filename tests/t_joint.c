@@ -59,7 +59,7 @@ static void steps_of(const char *rule, int from, int to, mc_array **got, int *bu
 TEST(an_optimizer_steps_all_parameters_at_once)
 {
     static const char *const rules[] = { "sgd rate=0.1", "momentum rate=0.1", "nesterov rate=0.1", "adam",
-                                         "rmsprop",      "adagrad",           "adamax" };
+                                         "rmsprop",      "adagrad",           "adamax",             "adamw" };
     enum { MOST_BUSY = 5 };       /* the joint step, and what follows from the number of steps */
     mc_flag_set("device", "cpu"); /* the tests' own device has no joint steps */
     for (size_t r = 0; r < NELEM(rules); r++) {

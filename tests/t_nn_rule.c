@@ -66,6 +66,33 @@ TEST(rules_give_lasagnes_numbers)
     }
 }
 
+/* Steps from ones, by torch.optim.AdamW in float64, version 2.13. */
+TEST(adamw_gives_pytorchs_numbers)
+{
+    static const struct {
+        const char *rule, *cost;
+        int steps;
+        double value[3];
+    } rows[] = {
+        { "adamw 0.01", "sum([0.1, 0.2, 0.3] * a ** 2)", 10,
+          { 0.899398702845482, 0.899398700307123, 0.899398699461003 } },
+        { "adamw", "sum([0.1, 0.2, 0.3] * a ** 2)", 10, { 0.989903734862758, 0.989903734612364, 0.989903734528898 } },
+        { "adamw 0.05 decay=0.3 beta1=0.8 beta2=0.95 epsilon=1e-4", "sum([0.1, -0.2, 0.3] * a ** 2)", 25,
+          { -0.0195645872847086, 1.79019664049112, -0.0197202270888631 } },
+        { "adamw 0.1 decay=0", "sum([1e-9, -2e-9, 3e-8] * a ** 2)", 8, /* where epsilon counts */
+          { 0.870371149150047, 1.23802830605696, 0.35306064964911 } },
+        { "adamw 0.1 decay=0.5", "sum([0.0, 0.0, 0.0] * a)", 8,
+          { 0.663420431289062, 0.663420431289062, 0.663420431289062 } },
+    };
+    for (int i = 0; i < COUNT(rows); i++) {
+        double got[3];
+        for (int k = 0; descend(rows[i].rule, rows[i].cost, rows[i].steps, got) && k < 3; k++) {
+            CHECK(fabs(got[k] - rows[i].value[k]) < 1e-12, "%s: %.15g, not %.15g", rows[i].rule, got[k],
+                  rows[i].value[k]);
+        }
+    }
+}
+
 /* ---- without a net ---- */
 
 /* The same numbers in a graph that knows nothing of nets, in two dtypes at once; a is of floatX, b is of

@@ -23,7 +23,8 @@ static const struct rule {
 #define EPSILON(least) { "epsilon", NN_REAL, least, NN_FROM_0 }
 #define LIMITS { "max_norm", NN_REAL, "0", NN_FROM_0 }, { "clip", NN_REAL, "0", NN_FROM_0 }
 #define MOMENTUM { COMMON("0.01"), { "momentum", NN_REAL, "0.9", "[0, 1]" }, { "base", NN_CALL, "sgd" }, LIMITS }
-#define ADAM(rate) { COMMON(rate), { "beta1", NN_REAL, "0.9", BELOW_1 }, { "beta2", NN_REAL, "0.999", BELOW_1 }, EPSILON("1e-8"), LIMITS }
+#define ADAM_FIELDS(rate) COMMON(rate), { "beta1", NN_REAL, "0.9", BELOW_1 }, { "beta2", NN_REAL, "0.999", BELOW_1 }, EPSILON("1e-8")
+#define ADAM(rate) { ADAM_FIELDS(rate), LIMITS }
 #define M { "m", "$_m1" }
 #define M_NEXT "$_m1 = $beta1 * $m + (1 - $beta1) * $g; "
 #define V_NEXT "$_v1 = $beta2 * $v + (1 - $beta2) * sqr($g); "
@@ -84,6 +85,14 @@ static const struct rule {
       "$p - $_s",
       true,
       "running mean of the gradient, divided by the root of that of its squares" },
+    { "adamw",
+      { ADAM_FIELDS("0.001"), { "decay", NN_REAL, "0.01", NN_FROM_0 }, LIMITS },
+      NULL,
+      { M, { "v", "$_v1" } },
+      M_NEXT V_NEXT "$_s = $rate / (1 - $beta1 ** $t) * $_m1 / (sqrt($_v1 / (1 - $beta2 ** $t)) + $epsilon)",
+      "$p * (1 - $rate * $decay) - $_s",
+      true,
+      "adam that also takes the rate times `decay` of each parameter away, past the means" },
     { "adamax",
       ADAM("0.002"),
       NULL,

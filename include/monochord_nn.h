@@ -278,8 +278,8 @@ MC_API mc_data *mc_data_open(const char *where, enum mc_part part);
 /* Draws digits of 28x28, the same bits on every machine. */
 MC_API mc_data *mc_data_digits(int64_t n, uint64_t seed);
 /* Examples of your own.  The arrays are held, not copied, where they have a dtype that serves.  x has
- * examples along its first axis; labels are whole numbers.  classes: 0 for one more than the largest
- * label. */
+ * examples along its first axis; labels are whole numbers, one for each example, or one for each of its
+ * places: of examples (n, 3, 64, 64), (n, 64, 64).  classes: 0 for one more than the largest label. */
 MC_API mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes);
 /* The same for numbers to learn: targets is (n, m) of any dtype, a row for each example. */
 MC_API mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets);
@@ -296,7 +296,10 @@ MC_API int mc_data_targets(const mc_data *d);
 MC_API const char *mc_data_class(const mc_data *d, int k);
 /* The name of number k of an example, where a table has one; NULL: none. */
 MC_API const char *mc_data_column(const mc_data *d, int k);
-MC_API int32_t mc_data_label(const mc_data *d, int64_t i); /* the class of example i; -1: there are targets */
+/* how many classes an example has: 1; or one for each of its places, as of a picture; 0: there are targets */
+MC_API int64_t mc_data_places(const mc_data *d);
+/* the class of example i; -1: it has none, or one for each place */
+MC_API int32_t mc_data_label(const mc_data *d, int64_t i);
 /* target k of example i; NaN: there are none */
 MC_API double mc_data_target(const mc_data *d, int64_t i, int k);
 /* Writes it as a batch has it: bytes become 0 to 1. */

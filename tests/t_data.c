@@ -227,6 +227,43 @@ TEST(npz_with_numbers_or_pictures)
     drop_folder();
 }
 
+/* Element k of the classes of example i is (i * 5 + k) % 3. */
+TEST(npz_with_a_class_for_each_place)
+{
+    int64_t of[12 * 8];
+    for (int i = 0; i < 12 * 8; i++) {
+        of[i] = (i / 8 * 5 + i % 8) % 3;
+    }
+    some_pixels();
+    put_npz("p.npz", "x", "t", mc_array_from(MC_UINT8, MC_SHAPE(12, 2, 4, 3), pixels),
+            mc_array_from(MC_INT64, MC_SHAPE(12, 2, 4), of));
+    for (int part = 0; part < 2; part++) {
+        mc_data *d = mc_data_open(in_folder("p.npz"), part ? MC_TEST : MC_TRAIN);
+        REQUIRE(d, "%s", mc_last_error());
+        CHECK(mc_data_places(d) == 8 && mc_data_classes(d) == 3 && mc_data_label(d, 0) == -1, "%lld places",
+              (long long)mc_data_places(d));
+        mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 4, .shuffle = 1, .seed = 5 });
+        const mc_array *x, *t;
+        int64_t seen = 0;
+        while (b && mc_batches_next(b, &x, &t) == 1) {
+            REQUIRE(mc_array_rank(t) == 3 && mc_array_dims(t)[1] == 2 && mc_array_dims(t)[2] == 4,
+                    "its shape");
+            for (int64_t k = 0; k < mc_array_size(t); k++) {
+                /* example 9 is the one to test with */
+                const int64_t at = mc_batches_example(b, k / 8), i = part ? 9 : at + (at > 8);
+                seen += ((const int32_t *)mc_array_data(t))[k] == (i * 5 + k % 8) % 3;
+            }
+        }
+        CHECK(seen == (part ? 8 : 11 * 8), "%lld classes are right", (long long)seen);
+        mc_batches_free(b);
+        CHECK(!mc_batches_new(d, &(mc_batch_spec){ .size = 4, .shuffle = 1, .augment = "flip=true" }) &&
+                  strstr(mc_last_error(), "cannot be augmented"),
+              "%s", mc_last_error());
+        mc_data_free(d);
+    }
+    drop_folder();
+}
+
 /* ---- pictures ---- */
 
 static void put_png(const char *name, int rows, int columns, int channels, int from)

@@ -64,7 +64,7 @@ static const struct row good[] = {
     { TRAIN " nosuch", 1, { "there is no file 'nosuch', and no such model; models:", "lenet" } },
     { TRAIN " typo.txt" SMALL, 1, { "typo.txt:2: ", "conf 32 5x5\n    ^", "did you mean 'conv'" } },
     { TRAIN " none.txt" SMALL, 1, { "the model has no layers" } },
-    { TRAIN " maps.txt" SMALL, 1, { "the last layer must give a row of numbers" } },
+    { TRAIN " maps.txt" SMALL, 1, { "an example has 1 class, but the model gives 240" } },
     { TRAIN " five.txt" SMALL, 1, { "the examples have 10 classes, but the model has 5" } },
     { TRAIN " rows.txt" SMALL, 1, { "rows.txt: the last layer, dense1, gives 7 rows however many examples there are" } },
     { TRAIN " relu.txt" SMALL, 1, { "categorical_crossentropy takes probabilities, but the last layer, dense1, gives relu's", "'dense 10 softmax'" } },
@@ -107,6 +107,45 @@ static const struct row good[] = {
 
 TEST(training_does_what_it_says) { run_rows(good, COUNT(good), in_folder); }
 TEST(training_fails_with_a_message) { run_rows(bad, COUNT(bad), in_folder); }
+
+/* Pictures with a class for each place: bright ones are of class 1. */
+TEST(classes_of_places_are_learned)
+{
+    static const struct { const char *command; int status; const char *says; } rows[] = {
+        { "@/monochord data %s", 0, "36 examples of 1x8x8, 2 classes, one of them for each of 64 places" },
+        { TRAIN " places.txt --data %s --save p.npz && ls", 0, "test error 0.00%" },
+        { TRAIN " places.txt --data %s --quiet --report none --save p.npz && @/monochord predict p.npz --data %s", 0,
+          "4 examples: error 0.00%" },
+        { TRAIN " places.txt --data %s --quiet --report none --epochs 1 --save p.npz && @/monochord predict p.npz a.png", 1,
+          "answers with a class for each of 64 places" },
+        { TRAIN " places.txt --data %s --line 'augment flip=true'", 1, "cannot be augmented" },
+        { TRAIN " five.txt --data %s", 1, "model expects 1x28x28" },
+        { TRAIN " places.txt" SMALL, 1, "model expects 1x8x8" },
+    };
+    char path[] = "/tmp/places-XXXXXX.npz", command[1024];
+    const int made = mkstemps(path, 4);
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(40, 1, 8, 8)),
+             *t = mc_array_new(MC_UINT8, MC_SHAPE(40, 8, 8));
+    REQUIRE(made >= 0 && x && t, "no file");
+    for (int64_t i = 0; i < mc_array_size(t); i++) {
+        const bool bright = test_random() % 3 == 0;
+        ((uint8_t *)mc_array_data(t))[i] = bright;
+        ((float *)mc_array_data(x))[i] = bright ? 0.8f : 0.2f;
+    }
+    CHECK(mc_archive_save(path, NULL, 2, (const char *const[]){ "x", "t" },
+                          (const mc_array *const[]){ x, t }) == MC_OK,
+          "%s", mc_last_error());
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int status = 0;
+        snprintf(command, sizeof command, rows[i].command, path, path);
+        const char *said = in_folder(command, &status);
+        CHECK(said && strstr(said, rows[i].says) && !status == !rows[i].status, "%s: %d: %s", command, status,
+              said);
+    }
+    mc_array_unref(&x), mc_array_unref(&t);
+    close(made);
+    unlink(path);
+}
 
 /* A disk that takes no more: the checkpoint that was there stays as it was, and the run goes on to its
  * end. */

@@ -33,6 +33,8 @@ static const struct {
     { "relu.txt", "input 1x28x28\ndense 10\n" },
     { "sums.txt", "input 1x28x28\ndense 10 linear\n" },
     { "fit.txt", "input 28x28\ndense 10 softmax\nepochs 1\nbatch 100\n" },
+    { "places.txt", "input 1x8x8\nconv 4 1x1 rectify\nconv 2 1x1 linear\ndimshuffle 0,2,3,1\nnonlinearity "
+                    "softmax\nbatch 4\nepochs 40\nrule adam rate=0.05\n" },
     { "line.txt", "input 2\ndense 1 linear\nloss squared_error\nbatch 18\nrule sgd rate=0.1\n" },
     { "line.csv", "u,v,y\n-0.74,0,-1.62\n0.2,-0.94,3.05\n-0.7,0.86,-2.99\n-0.86,-0.74,-0.99\n0.9,0.24,2.52\n-"
                   "0.26,0.02,-0.57\n0.33,-0.45,1.87\n"

@@ -36,7 +36,13 @@ static void list(const mc_data *d, const char *part)
     for (int k = 0; k < mc_data_rank(d); k++) {
         printf("%s%lld", k ? "x" : "", (long long)mc_data_dims(d)[k]);
     }
-    printf(", %d classes\n", classes);
+    printf(", %d classes", classes);
+    if (mc_data_places(d) > 1) {
+        printf(", one of them for each of %lld places\n", (long long)mc_data_places(d));
+        free(count);
+        return;
+    }
+    printf("\n");
     for (int64_t i = 0; i < mc_data_count(d); i++) {
         count[mc_data_label(d, i)]++;
     }
@@ -70,8 +76,8 @@ static bool draw(const mc_data *d, const char *path)
 {
     const int64_t *dims = mc_data_dims(d);
     int down = mc_data_classes(d) < MOST_DOWN ? mc_data_classes(d) : MOST_DOWN;
-    if (mc_data_rank(d) != 3 || (dims[0] != 1 && dims[0] != 3)) {
-        return complain("the examples are not pictures, so no sheet can be written"), false;
+    if (mc_data_rank(d) != 3 || (dims[0] != 1 && dims[0] != 3) || mc_data_places(d) > 1) {
+        return complain("the examples are not pictures of a class each, so no sheet can be written"), false;
     }
     uint8_t *sheet = must(calloc((size_t)(down * dims[1] * ACROSS * dims[2]), (size_t)dims[0]));
     int *filled = must(calloc((size_t)mc_data_classes(d), sizeof *filled));

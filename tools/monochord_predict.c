@@ -281,6 +281,11 @@ int command_predict(int argc, char **argv)
     const bool bundle = good && is_bundle(file);
     good = good && train_floats() &&
            (bundle ? bundle_model(&m, file, &w, &f) : checkpoint_model(&m, file, &w));
+    if (good && inputs && m.places > 1) {
+        good = !complain("predict: the model answers with a class for each of %lld places, which are not "
+                         "printed; --data tests it, and mc_net_predictor gives them",
+                         (long long)m.places);
+    }
     f = good && inputs && !f ? mc_net_predictor(m.net) : f;
     if (good && inputs && !f) {
         good = !complain_library("cannot compile the prediction");

@@ -84,11 +84,11 @@ static bool check_shape(struct model *m, const char *name)
     if (inputs != 1 || mc_layer_ninputs(mc_net_layer(m->net, 0)) != 0) {
         return complain("%s: a model to train must begin with its only input", name), false;
     }
-    if (mc_layer_rank(out) != 2 || mc_layer_dims(out)[1] < 1) {
-        return complain(
-                   "%s: the last layer must give a row of numbers, one for each class or for each number "
-                   "to learn",
-                   name),
+    const int last = mc_layer_rank(out) - 1;
+    if (last < 1 || mc_layer_dims(out)[last] < 1) {
+        return complain("%s: the last layer must give rows of numbers, one for each class or for each number "
+                        "to learn",
+                        name),
                false;
     }
     if (mc_layer_dims(out)[0] >= 0 && mc_layer_dims(out)[0] != mc_layer_dims(mc_net_layer(m->net, 0))[0]) {
@@ -101,7 +101,7 @@ static bool check_shape(struct model *m, const char *name)
             return complain("%s: the sizes of the input must be given", name), false;
         }
     }
-    m->classes = (int)mc_layer_dims(out)[1];
+    m->classes = (int)mc_layer_dims(out)[last];
     return true;
 }
 
@@ -123,7 +123,17 @@ static bool check_loss(struct model *m, const char *name)
     if (mc_graph_status(m->g) < 0 || !mc_net_target(m->net)) {
         return complain("%s: %s", name, mc_error(m->g)), false;
     }
-    m->numbers = mc_node_rank(mc_net_target(m->net)) == 2;
+    const mc_node *t = mc_net_target(m->net);
+    m->numbers = mc_node_dtype(t) != MC_INT32;
+    m->places = 1;
+    for (int k = 1; k < mc_node_rank(t) && !m->numbers; k++) {
+        m->places *= mc_node_dims(t)[k];
+    }
+    if (m->numbers && mc_node_rank(t) != 2) {
+        return complain("%s: the last layer gives numbers to learn of %d axes, not a row for each example",
+                        name, mc_node_rank(t) - 1),
+               false;
+    }
     return true;
 }
 
@@ -269,6 +279,12 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
         return complain("%s: there %s %d number%s to learn, but the model gives %d", where,
                         mc_data_targets(d) == 1 ? "is" : "are", mc_data_targets(d),
                         mc_data_targets(d) == 1 ? "" : "s", m->classes),
+               false;
+    }
+    if (!m->numbers && mc_data_places(d) != m->places) {
+        return complain("%s: an example has %lld class%s, but the model gives %lld", where,
+                        (long long)mc_data_places(d), mc_data_places(d) == 1 ? "" : "es",
+                        (long long)m->places),
                false;
     }
     if (mc_data_classes(d) > m->classes) {

@@ -133,7 +133,7 @@ static void confusion(struct text *t, const struct run *r, const struct findings
     enum { MOST = 40 };
     int n = mc_data_classes(r->held) < f->classes ? mc_data_classes(r->held) : f->classes;
     int64_t most = 1;
-    if (n > MOST) {
+    if (n > MOST || !f->confusion) {
         return;
     }
     for (int i = 0; i < n * f->classes; i++) {
@@ -298,7 +298,7 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     if (draw_can(r->held)) {
         draw_way(&t, r);
     }
-    if (draw_can(r->held) && !r->m.numbers) {
+    if (draw_can(r->held) && !r->m.numbers && f->confusion) {
         mistakes(&t, r, f);
     }
     (r->m.numbers ? draw_fits : confusion)(&t, r, f);

@@ -151,7 +151,7 @@ void show_curve(const struct run *r)
 void show_confusion(const struct findings *f, const mc_data *d)
 {
     enum { MOST = 20, LONGEST = 12 };
-    if (f->classes > MOST) {
+    if (f->classes > MOST || !f->confusion) {
         return;
     }
     int name = 1;

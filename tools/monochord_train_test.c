@@ -9,6 +9,9 @@
 bool findings_make(struct findings *f, const struct model *m)
 {
     f->classes = m->classes;
+    if (m->places > 1) {
+        return true;
+    }
     f->confusion = must(
         calloc(m->numbers ? 1 : (size_t)m->classes * (size_t)m->classes, sizeof *f->confusion));
     f->worst = must(calloc(MOST_MISTAKES, sizeof *f->worst));

@@ -47,6 +47,7 @@ struct model {
     mc_net *net;
     mc_function *step, *test;    /* NULL until needed */
     int classes;                 /* that it tells apart; of numbers, how many it gives */
+    int64_t places;              /* classes that it gives for an example; 1: the example's own */
     bool numbers;                /* it learns numbers, not classes */
     bool errors;                 /* its loss says what is wrong: a share of the examples */
 };
@@ -182,7 +183,7 @@ struct mistake {
 };
 struct findings {
     double loss, error;
-    int64_t *confusion;          /* (classes, classes): label, answer */
+    int64_t *confusion;          /* (classes, classes): label, answer; NULL: of places none is kept */
     struct mistake *worst;       /* the surest first */
     int nworst, classes;
     double *truth, *guess;       /* of numbers: (n, classes) each, in the order of the data */

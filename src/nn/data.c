@@ -1,14 +1,14 @@
 /* data.c: labelled examples: the table of readers, and the functions of mc_data.
  *
- * Invariant: a mc_data has at least one example, and for each a label that is one of the classes, or a row of
- * finite numbers to learn; x is contiguous, of uint8 or float32.  All readers end in mc_data_finish, which
- * checks it. */
+ * Invariant: a mc_data has at least one example, and for each a label that is one of the classes, or one for
+ * each of its places, or a row of finite numbers to learn; x is contiguous, of uint8 or float32.  All readers
+ * end in mc_data_finish, which checks it. */
 #include "nn/data.h"
 #include <math.h>
 #include <stdio.h>
 
 struct mc_data {
-    mc_array *x, *t; /* (n, ...) uint8 or float32; (n) int32, or (n, targets) float32 */
+    mc_array *x, *t; /* (n, ...) uint8 or float32; (n) or (n, places) int32, or (n, targets) float32 */
     int classes;     /* 0: there are targets */
     int targets;     /* 0: there are classes */
     char **name;     /* a name for each of them, or NULL */
@@ -87,7 +87,8 @@ static mc_status check_labels(struct mc_example_set *r)
     }
     if (at >= 0) {
         return mc_fail(MC_EFORMAT, "the label of example %lld is %lld, but classes are 0 to %d",
-                       (long long)at, (long long)t[at], (r->classes ? r->classes : MOST_CLASSES) - 1);
+                       (long long)(at / (n / mc_array_dims(r->t)[0])), (long long)t[at],
+                       (r->classes ? r->classes : MOST_CLASSES) - 1);
     }
     r->classes = r->classes ? r->classes : (int)most + 1;
     return MC_OK;
@@ -114,6 +115,17 @@ static mc_status check_targets(struct mc_example_set *r, int64_t n)
     return s;
 }
 
+/* Has each place of an example a label: are the axes of labels the last ones of the examples? */
+static bool has_places(const mc_array *x, const mc_array *t)
+{
+    const int rank = mc_array_rank(t), behind = mc_array_rank(x) - rank;
+    bool same = rank > 1 && behind >= 0 && mc_array_dims(t)[0] == mc_array_dims(x)[0];
+    for (int i = 1; i < rank && same; i++) {
+        same = mc_array_dims(t)[i] == mc_array_dims(x)[behind + i];
+    }
+    return same;
+}
+
 static mc_status check(struct mc_example_set *r)
 {
     int64_t n = mc_array_rank(r->x) ? mc_array_dims(r->x)[0] : 0;
@@ -130,11 +142,12 @@ static mc_status check(struct mc_example_set *r)
     if (r->targets) {
         return check_targets(r, n);
     }
-    if (mc_array_rank(r->t) > 1 && mc_array_dims(r->t)[0] == n && mc_array_size(r->t) != n) {
+    const bool places = has_places(r->x, r->t);
+    if (!places && mc_array_rank(r->t) > 1 && mc_array_dims(r->t)[0] == n && mc_array_size(r->t) != n) {
         return mc_fail(MC_ESHAPE, "labels must be one whole number for each example, not %lld",
                        (long long)(mc_array_size(r->t) / n));
     }
-    if (mc_array_size(r->t) != n) {
+    if (!places && mc_array_size(r->t) != n) {
         return mc_fail(MC_ESHAPE, "there are %lld examples, but %lld labels", (long long)n,
                        (long long)mc_array_size(r->t));
     }
@@ -148,18 +161,18 @@ static mc_status check(struct mc_example_set *r)
 static mc_status hold_out(struct mc_example_set *r, enum mc_part part)
 {
     int64_t n = mc_array_dims(r->x)[0], ntest = n / HELD_OUT, keep = part == MC_TEST ? ntest : n - ntest,
-            dims[MC_MAX_RANK];
+            dims[MC_MAX_RANK], answers[MC_MAX_RANK];
     memcpy(dims, mc_array_dims(r->x), (size_t)mc_array_rank(r->x) * sizeof *dims);
+    memcpy(answers, mc_array_dims(r->t), (size_t)mc_array_rank(r->t) * sizeof *answers);
     if (keep == 0) {
         return mc_fail(MC_EFORMAT, "%lld examples are too few to hold some out for testing", (long long)n);
     }
-    dims[0] = keep;
+    dims[0] = answers[0] = keep;
     mc_array *x = mc_array_new(mc_array_dtype(r->x), mc_array_rank(r->x), dims);
-    mc_array *t = r->targets ? mc_array_new(MC_FLOAT32, MC_SHAPE(keep, r->targets))
-                             : mc_array_new(MC_INT32, 1, dims);
+    mc_array *t = mc_array_new(mc_array_dtype(r->t), mc_array_rank(r->t), answers);
     if (x && t) {
         size_t size = (size_t)(mc_array_size(x) / keep) * mc_dtype_size(mc_array_dtype(x));
-        size_t answer = r->targets ? (size_t)r->targets * sizeof(float) : sizeof(int32_t);
+        size_t answer = (size_t)(mc_array_size(t) / keep) * mc_dtype_size(mc_array_dtype(t));
         char *to = mc_array_data(x), *to_answer = mc_array_data(t);
         const char *from = mc_array_data(r->x), *from_answer = mc_array_data(r->t);
         for (int64_t i = 0, k = 0; i < n && k < keep; i++) {
@@ -287,9 +300,13 @@ int mc_data_rank(const mc_data *d)            { return d ? mc_array_rank(d->x) -
 const int64_t *mc_data_dims(const mc_data *d) { return d ? mc_array_dims(d->x) + 1 : NULL; }
 int mc_data_classes(const mc_data *d)         { return d ? d->classes : 0; }
 int mc_data_targets(const mc_data *d)         { return d ? d->targets : 0; }
+int64_t mc_data_places(const mc_data *d)
+{
+    return d && !d->targets ? mc_array_size(d->t) / mc_array_dims(d->t)[0] : 0;
+}
 int32_t mc_data_label(const mc_data *d, int64_t i)
 {
-    return d && !d->targets ? ((const int32_t *)mc_array_data(d->t))[i] : -1;
+    return mc_data_places(d) == 1 ? ((const int32_t *)mc_array_data(d->t))[i] : -1;
 }
 
 double mc_data_target(const mc_data *d, int64_t i, int k)

@@ -26,7 +26,7 @@ mc_status mc_example_set_names(struct mc_example_set *r, int n); /* room for n n
 /* takes what r has, also when it fails */
 mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part);
 
-/* borrowed: (n, ...) uint8 or float32; (n) int32, or (n, targets) float32 */
+/* borrowed: (n, ...) uint8 or float32; (n) or (n, places) int32, or (n, targets) float32 */
 void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t);
 
 /* Counter-based random numbers: those of a stream depend only on its key. */

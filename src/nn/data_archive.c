@@ -7,14 +7,16 @@
 static const struct {
     const char *x, *t;
     bool whole;
-} names[2][4] = {
+} names[2][5] = {
     { { "x_train", "y_train", false },
       { "train_x", "train_y", false },
       { "x", "y", true },
+      { "x", "t", true },
       { "images", "labels", true } },
     { { "x_test", "y_test", false },
       { "test_x", "test_y", false },
       { "x", "y", true },
+      { "x", "t", true },
       { "images", "labels", true } },
 };
 

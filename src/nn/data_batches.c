@@ -50,9 +50,11 @@ static void fill(mc_batches *b, int64_t batch)
 {
     struct slot *s = &b->slot[batch % SLOTS];
     float *x = mc_array_data(s->x);
-    int targets = mc_data_targets(b->d);
-    int32_t *label = targets ? NULL : mc_array_data(s->t);
-    float *target = targets ? mc_array_data(s->t) : NULL;
+    const mc_array *all_x, *all_t;
+    mc_data_arrays(b->d, &all_x, &all_t);
+    const char *answers = mc_array_data(all_t);
+    const size_t answer = (size_t)(mc_array_size(s->t) / b->size) * mc_dtype_size(mc_array_dtype(all_t));
+    char *t = mc_array_data(s->t);
     int64_t n = batch_size(b, batch), size = mc_array_size(s->x) / b->size;
     uint64_t key = change_key(b);
     for (int64_t k = 0; k < n; k++) {
@@ -65,12 +67,7 @@ static void fill(mc_batches *b, int64_t batch)
         } else {
             mc_data_example(b->d, i, x + k * size);
         }
-        if (label) {
-            label[k] = mc_data_label(b->d, i);
-        }
-        for (int j = 0; j < targets; j++) {
-            target[k * targets + j] = (float)mc_data_target(b->d, i, j);
-        }
+        memcpy(t + (size_t)k * answer, answers + (size_t)i * answer, answer);
     }
 }
 
@@ -214,8 +211,12 @@ const int64_t *mc_batches_dims(const mc_batches *b)
 static mc_status set_up(mc_batches *b)
 {
     int rank = mc_data_rank(b->d);
-    int64_t dims[MC_MAX_RANK] = { b->size }, whole = 1;
+    int64_t dims[MC_MAX_RANK] = { b->size }, answers[MC_MAX_RANK], whole = 1;
+    const mc_array *x, *t;
+    mc_data_arrays(b->d, &x, &t);
     memcpy(dims + 1, b->augment.dims, (size_t)rank * sizeof *dims);
+    memcpy(answers, mc_array_dims(t), (size_t)mc_array_rank(t) * sizeof *answers);
+    answers[0] = b->size;
     for (int k = 0; k < rank; k++) {
         whole *= mc_data_dims(b->d)[k];
     }
@@ -224,10 +225,7 @@ static mc_status set_up(mc_batches *b)
     mc_status s = b->order && b->scratch ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < SLOTS && s == MC_OK && !b->resident; i++) {
         b->slot[i].x = mc_array_new(MC_FLOAT32, rank + 1, dims);
-        b->slot[i].t = !b->slot[i].x ? NULL
-                       : mc_data_targets(b->d)
-                           ? mc_array_new(MC_FLOAT32, MC_SHAPE(b->size, mc_data_targets(b->d)))
-                           : mc_array_new(MC_INT32, 1, dims);
+        b->slot[i].t = b->slot[i].x ? mc_array_new(mc_array_dtype(t), mc_array_rank(t), answers) : NULL;
         s = b->slot[i].t ? MC_OK : mc_last_status();
     }
     return s;
@@ -258,6 +256,10 @@ mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
                   : n > INT32_MAX ? mc_fail(MC_EUNSUPPORTED, "%lld examples are more than 2^31", (long long)n)
                                   : mc_augment_make(spec->augment, b->shuffle, mc_data_rank(d),
                                                     mc_data_dims(d), &b->augment);
+    if (s == MC_OK && mc_data_places(d) > 1 && mc_augment_changes(&b->augment)) {
+        s = mc_fail(MC_EUNSUPPORTED, "examples whose places have classes cannot be augmented: their classes "
+                                     "would have to move with them");
+    }
     if (s == MC_OK && spec->resident && mc_resident_fits(d, &b->augment)) {
         b->resident = mc_resident_new(d, &b->augment);
         s = b->resident ? s : mc_last_status();

@@ -64,7 +64,7 @@ openat fstatat unlinkat renameat mkdirat fdopendir mkdir rmdir link symlink read
 fcntl lockf geteuid getuid utimensat futimens mkstemp mkdtemp glob globfree fnmatch getcwd poll mmap munmap
 dlopen dlsym dlclose dlerror clock_gettime time
 socket bind listen accept connect send recv shutdown setsockopt getsockname getaddrinfo freeaddrinfo gai_strerror gethostname setenv
-pthread_create pthread_join pthread_once pthread_self pthread_equal
+pthread_create pthread_detach pthread_join pthread_once pthread_self pthread_equal
 pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_unlock pthread_mutex_trylock
 atexit pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast
 newlocale uselocale freelocale duplocale

@@ -74,7 +74,7 @@ def by_environment(args, dice, found):
         victim = dice.randrange(3)
         ranks[victim].kill()
         codes, said = ended(ranks)
-        if not codes or 0 in codes:
+        if not codes or 0 in codes or f"rank {victim} has left" not in said:
             found.append(f"kill {i} of rank {victim} by tcp: {'the others hang' if not codes else codes}, {said[-800:]}")
 
 

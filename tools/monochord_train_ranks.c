@@ -111,22 +111,23 @@ void ranks_saved(const struct run *r)
     }
 }
 
+/* x of all ranks, reduced; false: they have lost each other, which is said. */
+static bool together(const struct run *r, const char *how, double *x)
+{
+    return !r->comm || mc_comm_reduce(r->comm, how, MC_FLOAT64, x, 1) == MC_OK ||
+           !complain("training: %s", mc_last_error());
+}
+
 bool ranks_all(const struct run *r, bool good)
 {
     double all = good;
-    return r->comm ? mc_comm_reduce(r->comm, "min", MC_FLOAT64, &all, 1) == MC_OK && all > 0 : good;
-}
-
-bool ranks_any(const struct run *r, bool yes)
-{
-    double any = yes;
-    return r->comm ? mc_comm_reduce(r->comm, "max", MC_FLOAT64, &any, 1) == MC_OK && any > 0 : yes;
+    return together(r, "min", &all) && all > 0;
 }
 
 int ranks_most(const struct run *r, int n)
 {
     double most = n;
-    return r->comm && mc_comm_reduce(r->comm, "max", MC_FLOAT64, &most, 1) < 0 ? n : (int)most;
+    return together(r, "max", &most) ? (int)most : -1;
 }
 
 bool ranks_strict(void)

@@ -151,7 +151,6 @@ bool ranks_open(struct run *r);
 bool ranks_other(void);
 bool ranks_first(const struct run *r);              /* the rank that speaks and writes */
 bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
-bool ranks_any(const struct run *r, bool yes);
 int ranks_most(const struct run *r, int n);         /* the largest of all ranks' */
 enum { STRICT_PARTS = 8 };      /* of a batch with deterministic=strict, unless the user says otherwise */
 bool ranks_strict(void);                           /* is the number of parts fixed by deterministic=strict? */

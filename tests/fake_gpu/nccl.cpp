@@ -28,6 +28,14 @@ struct communicator {
     region *shared;
     int rank, size;
     std::atomic<bool> aborted;
+    std::atomic<int> captured;
+};
+/* What is enqueued or captured has one. */
+struct held {
+    communicator *c;
+    held(communicator *c) : c(c) { c->captured++; }
+    held(const held &h) : c(h.c) { c->captured++; }
+    ~held() { c->captured--; }
 };
 std::atomic<int> fake_waiting; /* collectives that are not at their end */
 
@@ -180,7 +188,7 @@ int ncclCommInitRank(void **to, int size, id of, int rank)
     close(fd);
     if (at == MAP_FAILED)
         return FAILED;
-    communicator *c = new communicator{ (region *)at, rank, size, { false } };
+    communicator *c = new communicator{ (region *)at, rank, size, { false }, { 0 } };
     *to = c;
     const bool good = meet(c);
     if (!rank)
@@ -194,18 +202,23 @@ int ncclCommDestroy(void *comm)
     delete c;
     return 0;
 }
-int ncclCommAbort(void *comm) /* another thread may be in one of its collectives */
+/* Another thread may be in one of its collectives.  NCCL waits for the end of all graphs that have one. */
+int ncclCommAbort(void *comm)
 {
     communicator *c = (communicator *)comm;
     c->aborted = true;
     c->shared->gone = 1;
+    while (c->captured > 0)
+        usleep(1000);
     return 0;
 }
 int ncclAllReduce(const void *from, void *to, size_t n, int type, int op, void *comm, void *)
 {
     communicator *c = (communicator *)comm;
+    const held h(c);
     traced("ncclAllReduce", n);
     return fake_enqueue([=] {
+        (void)h;
         return by_pieces(c, from, n * sizes[type], true, [&](size_t piece, size_t at, size_t bytes) {
             reduce(c, bytes / sizes[type], type, op, piece, (char *)to + at);
         });
@@ -214,8 +227,10 @@ int ncclAllReduce(const void *from, void *to, size_t n, int type, int op, void *
 int ncclReduceScatter(const void *from, void *to, size_t each, int type, int op, void *comm, void *)
 {
     communicator *c = (communicator *)comm;
+    const held h(c);
     traced("ncclReduceScatter", each);
     return fake_enqueue([=] {
+        (void)h;
         int code = 0;
         for (int b = 0; b < c->size && !code; b++)
             code = by_pieces(c, (const char *)from + b * each * sizes[type], each * sizes[type], true, [&](size_t piece, size_t at, size_t bytes) {
@@ -228,8 +243,10 @@ int ncclReduceScatter(const void *from, void *to, size_t each, int type, int op,
 int ncclAllGather(const void *from, void *to, size_t each, int type, void *comm, void *)
 {
     communicator *c = (communicator *)comm;
+    const held h(c);
     traced("ncclAllGather", each);
     return fake_enqueue([=] {
+        (void)h;
         return by_pieces(c, from, each * sizes[type], true, [&](size_t, size_t at, size_t bytes) {
             for (int r = 0; r < c->size; r++)
                 memcpy((char *)to + r * each * sizes[type] + at, c->shared->data[r], bytes);
@@ -239,8 +256,10 @@ int ncclAllGather(const void *from, void *to, size_t each, int type, void *comm,
 int ncclBroadcast(const void *from, void *to, size_t n, int type, int root, void *comm, void *)
 {
     communicator *c = (communicator *)comm;
+    const held h(c);
     traced("ncclBroadcast", n);
     return fake_enqueue([=] {
+        (void)h;
         return by_pieces(c, from, n * sizes[type], c->rank == root, [&](size_t, size_t at, size_t bytes) {
             memcpy((char *)to + at, c->shared->data[root], bytes);
         });

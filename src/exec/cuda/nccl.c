@@ -50,10 +50,42 @@ static mc_status exchange(mc_comm *c, const char *x, const size_t *x_at, char *y
     return host->engine->exchange(host, x, x_at, y, y_at);
 }
 
-static void end_nccl(struct gpus *g, int (*end)(void *comm))
+/* ---- the end ---- */
+
+struct ending { void *nccl, *context; };
+
+static void *abort_one(void *of)
+{
+    const struct ending e = *(struct ending *)of;
+    mc_free(of);
+    if (mc_nv.cuCtxPushCurrent_v2(e.context) == 0) {
+        mc_nv.ncclCommAbort(e.nccl);
+        mc_nv.cuCtxPopCurrent_v2(&(void *){ NULL });
+    }
+    return NULL;
+}
+
+/* Collectives end at once, but the call returns when no captured function has one any more: functions may
+ * outlive the communicator, so a thread of its own waits for that. */
+static void abort_nccl(struct gpus *g)
+{
+    struct ending *e = g->nccl ? mc_calloc(1, sizeof *e, "comm") : NULL;
+    pthread_t waits;
+    if (e) {
+        *e = (struct ending){ g->nccl, g->device->context };
+        if (pthread_create(&waits, NULL, abort_one, e) == 0) {
+            pthread_detach(waits);
+        } else {
+            mc_free(e);
+        }
+    }
+    g->nccl = NULL;
+}
+
+static void destroy_nccl(struct gpus *g)
 {
     if (g->nccl && mc_cuda_enter(g->device) == MC_OK) {
-        end(g->nccl);
+        mc_nv.ncclCommDestroy(g->nccl);
         mc_cuda_leave(g->device);
     }
     g->nccl = NULL;
@@ -70,8 +102,7 @@ static void abort_stuck(mc_comm *c, int rank)
     mc_snprintf(why, sizeof why, "rank %d has left: the others cannot go on without it", rank);
     mc_cuda_lose(g->device, why);
     c->broken = MC_EDEVICE;
-    mc_nv.ncclCommAbort(g->nccl);
-    g->nccl = NULL;
+    abort_nccl(g);
 }
 
 /* The thread that waits for the GPU holds its lock, so this one enters the context by itself. */
@@ -119,13 +150,11 @@ static void end_watch(struct gpus *g)
     g->watched = false;
 }
 
-/* ---- the end ---- */
-
 static void leave(mc_comm *c)
 {
     struct gpus *g = gpus_of(c);
     end_watch(g);
-    end_nccl(g, c->broken ? mc_nv.ncclCommAbort : mc_nv.ncclCommDestroy);
+    (c->broken ? abort_nccl : destroy_nccl)(g);
     mc_comm_drop(g->host);
     mc_free(g);
     mc_free(c);
@@ -135,7 +164,7 @@ static void abort_all(mc_comm *c)
 {
     struct gpus *g = gpus_of(c);
     end_watch(g);
-    end_nccl(g, mc_nv.ncclCommAbort);
+    abort_nccl(g);
     mc_comm_abort(g->host);
 }
 
@@ -290,7 +319,7 @@ mc_comm *mc_comm_gpu(mc_comm *c, const char *device)
     g->device = d;
     mc_comm *gpus = mc_comm_make(&engine, c->rank, c->size, g);
     if (!gpus) {
-        end_nccl(g, mc_nv.ncclCommAbort);
+        abort_nccl(g);
         mc_comm_drop(c);
         mc_free(g);
         return NULL;

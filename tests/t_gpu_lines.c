@@ -6,6 +6,7 @@
 #include "cuda_test.h"
 #include "sample.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The formulas at x of those sizes and dtype, on the GPU and on the CPU; `few` different values: many are
@@ -93,7 +94,9 @@ TEST(gpu_sorts)
     ON_GPU();
     REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
     beside_the_processor(MC_INT64, 2, (const int64_t[]){ 3, 5000 }, 0, NELEM(alike), alike, 0);
-    beside_the_processor(MC_INT8, 1, (const int64_t[]){ 1050001 }, 0, 2, formulas, 0);
+    if (!getenv("FAKE_GPUS")) { /* where a processor is the GPU, this takes minutes */
+        beside_the_processor(MC_INT8, 1, (const int64_t[]){ 1050001 }, 0, 2, formulas, 0);
+    }
     for (size_t i = 0; i < NELEM(cases); i++) {
         beside_the_processor(cases[i].dtype, 2, cases[i].dims, 0, 4, formulas, 0);
         if (mc_is_float(cases[i].dtype)) {

@@ -368,10 +368,10 @@ static enum outcome batches(struct run *r)
     while ((more = mc_batches_next(r->batches, &x, &t)) == 1) {
         bool last = r->p.batch + 1 == mc_batches_count(r->batches);
         const int asked = heed(r, seconds_now() - r->saved >= (double)r->o.seconds);
-        bool stop_here = asked == STOP && !last, saves = asked >= SAVE && !last;
         if (asked < 0) {
             return FAILED;
         }
+        bool stop_here = asked == STOP && !last, saves = asked >= SAVE && !last;
         if (!step(r, x, t) || ((last || saves || due(r)) && !look(r))) {
             complain_library("training");
             return FAILED;

@@ -151,7 +151,7 @@ bool ranks_open(struct run *r);
 bool ranks_other(void);
 bool ranks_first(const struct run *r);              /* the rank that speaks and writes */
 bool ranks_all(const struct run *r, bool good);     /* is this so in all ranks? */
-int ranks_most(const struct run *r, int n);         /* the largest of all ranks' */
+int ranks_most(const struct run *r, int n);         /* the largest of all ranks'; -1: lost, and said */
 enum { STRICT_PARTS = 8 };      /* of a batch with deterministic=strict, unless the user says otherwise */
 bool ranks_strict(void);                           /* is the number of parts fixed by deterministic=strict? */
 bool ranks_compile(struct run *r);                  /* sets r->learner */

@@ -19,6 +19,11 @@ mc_comm *mc_comm_make(const struct mc_comm_engine *engine, int rank, int size, v
     return c;
 }
 
+mc_status mc_comm_left(int rank)
+{
+    return mc_fail(MC_EDEVICE, "rank %d has left: the others cannot go on without it", rank);
+}
+
 void mc_comm_free(mc_comm *c)
 {
     mc_comm_drop(c);

@@ -42,6 +42,7 @@ struct mc_comm {
 };
 
 mc_comm *mc_comm_make(const struct mc_comm_engine *engine, int rank, int size, void *own);
+mc_status mc_comm_left(int rank); /* the error that this rank has left */
 static inline mc_comm *mc_comm_ref(mc_comm *c)
 {
     atomic_fetch_add(&c->refs, 1);

@@ -31,11 +31,6 @@ struct tcp {
 
 /* ---- messages ---- */
 
-static mc_status left(int rank)
-{
-    return mc_fail(MC_EDEVICE, "rank %d has left: the others cannot go on without it", rank);
-}
-
 static mc_status late(int rank)
 {
     return mc_fail(MC_EDEVICE, "rank %d did not come within %lld s (flag comm.timeout)", rank,
@@ -107,10 +102,10 @@ static mc_status one_turn(mc_comm *c)
         const int now = t->poll[i].fd < 0 ? 0 : t->poll[i].revents;
         if (((now & (POLLIN | POLLHUP | POLLERR)) && receives(w) && !receive_some(w, t->fd[i])) ||
             ((now & POLLOUT) && sends(w) && !send_some(w, t->fd[i]))) {
-            return left(i);
+            return mc_comm_left(i);
         }
         if ((now & (POLLHUP | POLLERR)) && !receives(w) && sends(w)) {
-            return left(i);
+            return mc_comm_left(i);
         }
     }
     return MC_OK;
@@ -209,7 +204,9 @@ static void leave(mc_comm *c)
     mc_free(c);
 }
 
-static const struct mc_comm_engine engine = { .name = "tcp", .gather = gather, .exchange = exchange, .close = leave, .abort = hang_up, .left = gone };
+static const struct mc_comm_engine engine = {
+    .name = "tcp", .gather = gather, .exchange = exchange, .close = leave, .abort = hang_up, .left = gone,
+};
 
 /* ---- finding each other ---- */
 
@@ -346,14 +343,14 @@ static mc_status meet_all(mc_comm *c, uint32_t master, uint32_t port, int listen
     if (c->rank == 0) {
         s = answer(c, listener, c->size - 1, all, until);
         for (int i = 1; i < c->size && s == MC_OK; i++) {
-            s = send_all(t->fd[i], all, bytes) ? MC_OK : left(i);
+            s = send_all(t->fd[i], all, bytes) ? MC_OK : mc_comm_left(i);
         }
         return s;
     }
     for (int i = 0; i < c->rank && s == MC_OK; i++) {
         t->fd[i] = i ? calls(all[i].address, all[i].port, until) : calls(master, port, until);
-        s = t->fd[i] < 0 ? late(i) : send_all(t->fd[i], &all[c->rank], sizeof *all) ? MC_OK : left(i);
-        s = s == MC_OK && i == 0 && !receive_all(t->fd[0], all, bytes, until) ? left(0) : s;
+        s = t->fd[i] < 0 ? late(i) : send_all(t->fd[i], &all[c->rank], sizeof *all) ? MC_OK : mc_comm_left(i);
+        s = s == MC_OK && i == 0 && !receive_all(t->fd[0], all, bytes, until) ? mc_comm_left(0) : s;
     }
     return s == MC_OK ? answer(c, listener, c->size - 1 - c->rank, all, until) : s;
 }

@@ -23,7 +23,8 @@ static const struct rule {
 #define EPSILON(least) { "epsilon", NN_REAL, least, NN_FROM_0 }
 #define LIMITS { "max_norm", NN_REAL, "0", NN_FROM_0 }, { "clip", NN_REAL, "0", NN_FROM_0 }
 #define MOMENTUM { COMMON("0.01"), { "momentum", NN_REAL, "0.9", "[0, 1]" }, { "base", NN_CALL, "sgd" }, LIMITS }
-#define ADAM_FIELDS(rate) COMMON(rate), { "beta1", NN_REAL, "0.9", BELOW_1 }, { "beta2", NN_REAL, "0.999", BELOW_1 }, EPSILON("1e-8")
+#define BETAS { "beta1", NN_REAL, "0.9", BELOW_1 }, { "beta2", NN_REAL, "0.999", BELOW_1 }
+#define ADAM_FIELDS(rate) COMMON(rate), BETAS, EPSILON("1e-8")
 #define ADAM(rate) { ADAM_FIELDS(rate), LIMITS }
 #define M { "m", "$_m1" }
 #define M_NEXT "$_m1 = $beta1 * $m + (1 - $beta1) * $g; "

@@ -86,8 +86,8 @@ static const char builtins[] =
      * functions take more instructions, most of them to load constants.
      * cos(2 pi a) = sin(2 pi t) = t p(t^2) for t = abs(a - 1/2) - 1/4, which is exact; within 3 ulp */
     "static __constant__ double turn_p_[] = { 0x1.9d1b8585e59b7p-4, -0x1.6f797703e284dp-1, "
-    "0x1.e8f35e9d2300ap+1, -0x1.e3074ddd1cb96p+3, 0x1.50783485190b6p+5, -0x1.32d2cce627542p+6, 0x1.466bc6775aa6ep+6, "
-    "-0x1.4abbce625be52p+5, 0x1.921fb54442d18p+2 };\n"
+    "0x1.e8f35e9d2300ap+1, -0x1.e3074ddd1cb96p+3, 0x1.50783485190b6p+5, -0x1.32d2cce627542p+6, "
+    "0x1.466bc6775aa6ep+6, -0x1.4abbce625be52p+5, 0x1.921fb54442d18p+2 };\n"
     "INLINE double turn_(double a) {\n"
     "  const double t = fabs(a - 0.5) - 0.25, z = t * t; double p = turn_p_[0];\n"
     "  _Pragma(\"unroll\") for (int i = 1; i < 9; i++) p = fma(p, z, turn_p_[i]);\n"

@@ -253,8 +253,10 @@ static const struct mc_rule rows[] = {
                 "inc_subtensor(zeros([4, 5], dtype='float64')[2:], specify_shape(x[:2], [2, 5])) + "
                 "inc_subtensor(zeros([4, 5], dtype='float64')[:1], specify_shape(y[1:2], [1, 5])); "
                 "inc_subtensor(zeros_like(x)[:, 2:], sin(x[:, 2:])) + inc_subtensor(zeros_like(x)[:, :2], y[:, :2]); "
-                "inc_subtensor(zeros([2, 4], dtype='float64')[0], x[0, :4]) + inc_subtensor(zeros([2, 4], dtype='float64')[1], y[0, :4]); "
-                "inc_subtensor(zeros([4, 2], dtype='float64')[:, 1], x[:4, 0]) + inc_subtensor(zeros([4, 2], dtype='float64')[:, 0], y[:4, 0]); "
+                "inc_subtensor(zeros([2, 4], dtype='float64')[0], x[0, :4]) + "
+                "inc_subtensor(zeros([2, 4], dtype='float64')[1], y[0, :4]); "
+                "inc_subtensor(zeros([4, 2], dtype='float64')[:, 1], x[:4, 0]) + "
+                "inc_subtensor(zeros([4, 2], dtype='float64')[:, 0], y[:4, 0]); "
                 "inc_subtensor(zeros_like(x)[1:3], x[1:3]) + inc_subtensor(zeros_like(x)[3:9], y[3:9])" },
     { .op = "subtensor_update", .make = update, .promise = FINITE, .name = "subtensor_update",
       .sample = "inc_subtensor(zeros_like(x)[1:], y[1:]); set_subtensor(set_subtensor(x[1:], y[1:])[1:], 2); "

@@ -116,7 +116,7 @@ mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const cha
     mc_status s = code == NV_CUDA_ERROR_OUT_OF_MEMORY ? MC_EMEMORY : MC_EDEVICE;
     mc_fail(s, "%s: %s%s%s: %s (%s)%s", d->id, what, name ? " " : "", name ? name : "", text, word, launches);
     if (lost) {
-        mc_snprintf(d->trail->broken, sizeof d->trail->broken, "%s", mc_last_error());
+        mc_cuda_lose(d, mc_last_error());
     }
     return s;
 }

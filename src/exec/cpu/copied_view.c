@@ -14,15 +14,6 @@ struct copy {
     atomic_int status;
 };
 
-static int64_t product(const int64_t *dims, int from, int to)
-{
-    int64_t n = 1;
-    for (int i = from; i < to; i++) {
-        n *= dims[i];
-    }
-    return n;
-}
-
 /* Bytes from the start of the input to place `at` of the axes before `axis`, counted in row-major order. */
 static int64_t offset_of(const struct mc_slot *from, int axis, int64_t at)
 {
@@ -76,8 +67,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     (void)e;
     (void)scratch;
     c.axis = divided_axis(t, threads);
-    c.before = product(t->dims, 0, c.axis);
-    c.behind = product(t->dims, c.axis + 1, t->rank) * (int64_t)element;
+    c.before = mc_dims_count(c.axis, t->dims);
+    c.behind = mc_dims_count(t->rank - c.axis - 1, t->dims + c.axis + 1) * (int64_t)element;
     if (bytes > 0) {
         mc_team_run(copy_range, &c, t->dims[c.axis], 1, threads);
     }

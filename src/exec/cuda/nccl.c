@@ -98,9 +98,8 @@ enum { LOOK_MS = 20, PATIENCE_S = 5 };
 static void abort_stuck(mc_comm *c, int rank)
 {
     struct gpus *g = gpus_of(c);
-    char why[96];
-    mc_snprintf(why, sizeof why, "rank %d has left: the others cannot go on without it", rank);
-    mc_cuda_lose(g->device, why);
+    mc_comm_left(rank);
+    mc_cuda_lose(g->device, mc_last_error());
     c->broken = MC_EDEVICE;
     abort_nccl(g);
 }

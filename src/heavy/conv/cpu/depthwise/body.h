@@ -233,7 +233,7 @@ FUSED void turn(V v[L])
     }
 }
 
-/* In sixteen places each: it is a function, which keeps this code short. */
+/* Not inlined: its callers would have sixteen copies each. */
 TARGET static __attribute__((noinline)) void copy_some(float *to, const float *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -285,30 +285,6 @@ FUSED void block_in(const struct mc_depth_turn *t, int64_t c, int64_t i, const i
     }
 }
 
-FUSED void blocks_in(const struct mc_depth_turn *t, int64_t c, const bool all)
-{
-    if (t->n < L) {
-        block_in(t, c, 0, (int)t->n, all);
-        return;
-    }
-    for (int64_t i = 0; i < t->n; i += L) {
-        block_in(t, c, MC_MIN(i, t->n - L), L, all); /* the last one may have some positions once more */
-    }
-}
-
-/* A copy of *t, which no store can change. */
-TARGET static void turn_in(const struct mc_depth_turn *t)
-{
-    const struct mc_depth_turn own = *t;
-    for (int64_t c = 0; c < own.width; c += L) {
-        if (ALL && c + L <= own.channels) {
-            blocks_in(&own, c, true);
-        } else {
-            blocks_in(&own, c, false);
-        }
-    }
-}
-
 FUSED void block_out(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some, const bool all)
 {
     V v[L];
@@ -333,27 +309,49 @@ FUSED void block_out(const struct mc_depth_turn *t, int64_t c, int64_t i, const 
     }
 }
 
-FUSED void blocks_out(const struct mc_depth_turn *t, int64_t c, const bool all)
+FUSED void one_block(const struct mc_depth_turn *t, int64_t c, int64_t i, const int some, const bool all,
+                     const bool out)
 {
-    if (t->n < L) {
-        block_out(t, c, 0, (int)t->n, all);
-        return;
-    }
-    for (int64_t i = 0; i < t->n; i += L) {
-        block_out(t, c, MC_MIN(i, t->n - L), L, all); /* the last one may have some positions once more */
+    if (out) {
+        block_out(t, c, i, some, all);
+    } else {
+        block_in(t, c, i, some, all);
     }
 }
 
-TARGET static void turn_out(const struct mc_depth_turn *t)
+/* All positions of L channels; the last block may have some of them once more. */
+FUSED void blocks(const struct mc_depth_turn *t, int64_t c, const bool all, const bool out)
+{
+    if (t->n < L) {
+        one_block(t, c, 0, (int)t->n, all, out);
+        return;
+    }
+    for (int64_t i = 0; i < t->n; i += L) {
+        one_block(t, c, MC_MIN(i, t->n - L), L, all, out);
+    }
+}
+
+/* By a copy of *t, which stores to floats cannot change. */
+FUSED void turn_all(const struct mc_depth_turn *t, const bool out)
 {
     const struct mc_depth_turn own = *t;
     for (int64_t c = 0; c < own.width; c += L) {
         if (ALL && c + L <= own.channels) {
-            blocks_out(&own, c, true);
+            blocks(&own, c, true, out);
         } else {
-            blocks_out(&own, c, false);
+            blocks(&own, c, false, out);
         }
     }
+}
+
+TARGET static void turn_in(const struct mc_depth_turn *t)
+{
+    turn_all(t, false);
+}
+
+TARGET static void turn_out(const struct mc_depth_turn *t)
+{
+    turn_all(t, true);
 }
 
 TARGET static void splat(float *to, const float *from, int64_t from_step, int64_t n)

@@ -17,7 +17,8 @@ def command(args, ranks, *more):
 
 
 def environment():
-    return dict(os.environ, MONOCHORD_FLAGS="deterministic=strict,threads=1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+    """A rank that is killed before the others have met it is waited for as long as comm.timeout says."""
+    return dict(os.environ, MONOCHORD_FLAGS="deterministic=strict,threads=1,comm.timeout=30", OMPI_MCA_btl_vader_single_copy_mechanism="none")
 
 
 def run(args, ranks, *more, other=None, flags=None):
@@ -39,6 +40,11 @@ def started(args, ranks, *more, flags=None):
                              env=dict(environment(), RANK=str(r), LOCAL_RANK=str(r), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
                                       **({"MONOCHORD_FLAGS": flags} if flags is not None else {})))
             for r in range(ranks)]
+
+
+def named(rank, said):
+    """Do the others say that this rank is gone, or that it never came?"""
+    return f"rank {rank} has left" in said or f"rank {rank} did not come" in said
 
 
 def ended(ranks):
@@ -74,7 +80,7 @@ def by_environment(args, dice, found):
         victim = dice.randrange(3)
         ranks[victim].kill()
         codes, said = ended(ranks)
-        if not codes or 0 in codes or f"rank {victim} has left" not in said:
+        if not codes or 0 in codes or not named(victim, said):
             found.append(f"kill {i} of rank {victim} by tcp: {'the others hang' if not codes else codes}, {said[-800:]}")
 
 
@@ -92,7 +98,7 @@ def by_gpus(args, dice, found):
         start = time.time()
         codes, said = ended(ranks)
         print(f"rank {victim} killed: the others end after {time.time() - start:.1f} s")
-        if not codes or 0 in codes or f"rank {victim} has left" not in said or step_of("g.npz") < 0:
+        if not codes or 0 in codes or not named(victim, said) or step_of("g.npz") < 0:
             found.append(f"kill {i} of rank {victim}, {args.devices}: {'the others hang' if not codes else codes}, {said[-800:]}")
         for f in ("g.npz", "g.npz.old"):
             if os.path.exists(f):

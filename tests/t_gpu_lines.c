@@ -141,6 +141,7 @@ TEST(gpu_first_of_an_order)
     } cases[] = {
         { MC_FLOAT32, { 5, 300 } }, { MC_FLOAT32, { 2, 9000 } }, { MC_FLOAT16, { 3, 6000 } },
         { MC_INT32, { 2, 6000 } },  { MC_FLOAT64, { 2, 5000 } }, { MC_FLOAT32, { 1, 30000 } },
+        { MC_INT8, { 2, 20000 } },  { MC_INT64, { 2, 9000 } },   { MC_UINT64, { 1, 5000 } },
     };
     static const char *const formulas[] = {
         "argtopk(x, 7)",        "topk(x, -5, axis=-1)", "argtopk(x, 1)",
@@ -156,6 +157,18 @@ TEST(gpu_first_of_an_order)
             beside_the_processor(cases[i].dtype, 2, cases[i].dims, 8, n, formulas, 0);
         }
     }
+    /* the first are beside each other, far from each other, one in 8192; most are equal; none is smaller */
+    static const char *const orders[] = {
+        "argtopk(x, 2000)",
+        "argtopk(sort(x), -2000)",
+        "argtopk(sort(x)[::-1], -900)",
+        "argtopk(where(arange(200000) % 8192 == 5, 1e6 + x, x), 20)",
+        "argtopk(maximum(x, 1000.), -30)",
+        "argtopk(where(x > 0, inf, nan), 9)",
+        "topk(where(x > 0, -inf, x), 9)",
+    };
+    beside_the_processor(MC_FLOAT32, 1, (const int64_t[]){ 200000 }, 0, NELEM(orders), orders, 0);
+    beside_the_processor(MC_FLOAT64, 1, (const int64_t[]){ 200000 }, 0, NELEM(orders), orders, 0);
     mc_flag_set("cuda.host", "True");
 }
 

@@ -12,7 +12,7 @@ static const struct {
     unsigned threads, items;
 } tiles[] = { { 64, 2 }, { 128, 4 }, { 256, 4 }, { 256, 8 }, { 512, 8 } };
 /* of a far line, an element a thread: small tiles use more blocks, large ones pass on fewer totals */
-enum { FEW = 1 << 20, FEW_ITEMS = 5, MANY_ITEMS = 16 };
+enum { FEW = 3 << 17, FEW_ITEMS = 5, MANY_ITEMS = 16 };
 /* of a tile: the shared memory that every GPU gives holds its counts beside it */
 enum { NEAR_BYTES = 16 << 10 };
 struct mc_order {

@@ -15,7 +15,8 @@ static mc_status grow_arena(struct mc_function *f, size_t need)
         return MC_OK;
     }
     mc_memory_free(f);
-    f->arena = f->code->device->ops->alloc(f->code->device, need, f->name);
+    f->arena = f->code->backend->arena ? f->code->backend->arena(f, need)
+                                       : f->code->device->ops->alloc(f->code->device, need, f->name);
     if (!f->arena) {
         return mc_last_status();
     }

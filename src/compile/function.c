@@ -148,7 +148,11 @@ void mc_code_unit_unref(struct mc_code_unit *u)
 
 void mc_memory_free(struct mc_function *f)
 {
-    f->code->device->ops->free(f->code->device, f->arena);
+    if (f->arena && f->code->backend->arena_free) {
+        f->code->backend->arena_free(f);
+    } else {
+        f->code->device->ops->free(f->code->device, f->arena);
+    }
     f->arena = NULL;
     f->arena_size = 0;
 }

@@ -81,6 +81,10 @@ struct mc_backend {
     mc_status (*function_init)(struct mc_function *f);  /* or NULL */
     void (*function_free)(struct mc_function *f);       /* or NULL */
 
+    /* The memory of the function's values; arena_free frees it.  NULL: the device's `alloc` and `free`. */
+    char *(*arena)(struct mc_function *f, size_t bytes);
+    void (*arena_free)(struct mc_function *f);
+
     /* planning a shape */
     /* bytes for inputs at the start of the arena; or NULL */
     size_t (*input_bytes)(const struct mc_function *f);

@@ -2,11 +2,13 @@
  *
  * Ranks meet in a file that all have mapped: each writes a piece of its data, all wait for each other, and each
  * reads what it needs.  What is added is added in another order from piece to piece, and a mean is one of
- * numbers that were divided first, as NCCL may do. */
+ * numbers that were divided first, as NCCL may do.  Results that are registered on one rank alone are an
+ * error here, where NCCL would wait for ever. */
 #define FAKE_GPU
 #include "fake.h"
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <fcntl.h>
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +20,7 @@
 
 enum { RANKS = 16, PIECE = 1 << 18, FAILED = 2, LEFT = 6 };
 struct region {
-    std::atomic<int> here, turn, gone;
+    std::atomic<int> here, turn, gone, registered[RANKS];
     char data[RANKS][PIECE];
 };
 struct id {
@@ -29,6 +31,7 @@ struct communicator {
     int rank, size;
     std::atomic<bool> aborted;
     std::atomic<int> captured;
+    std::map<const char *, size_t> registered; /* bytes by start */
 };
 /* What is enqueued or captured has one. */
 struct held {
@@ -38,6 +41,14 @@ struct held {
     ~held() { c->captured--; }
 };
 std::atomic<int> fake_waiting; /* collectives that are not at their end */
+
+static std::mutex registering;
+static bool is_registered(const communicator *c, const void *p)
+{
+    std::lock_guard<std::mutex> hold(registering);
+    auto after = c->registered.upper_bound((const char *)p);
+    return after != c->registered.begin() && (--after, (const char *)p < after->first + after->second);
+}
 
 /* False: a rank has left. */
 static bool meet(communicator *c)
@@ -143,11 +154,18 @@ static void reduce(const communicator *c, size_t n, int type, int op, size_t pie
 /* ---- collectives ---- */
 
 /* take(piece, at, bytes) reads what the ranks that give have written.  The others may use the GPU meanwhile. */
-template <class F> static int by_pieces(communicator *c, const void *from, size_t bytes, bool gives, F take)
+template <class F> static int by_pieces(communicator *c, const void *from, const void *to, size_t bytes, bool gives, F take)
 {
     fake_lock.unlock();
     fake_waiting++;
-    bool good = true;
+    c->shared->registered[c->rank] = is_registered(c, to);
+    bool good = meet(c), same = true;
+    for (int r = 0; r < c->size; r++)
+        same = same && c->shared->registered[r] == c->shared->registered[c->rank];
+    good = good && meet(c);
+    if (!same)
+        fprintf(stderr, "fake NCCL: the result is registered on some ranks only\n");
+    good = good && same;
     size_t piece = 0;
     for (size_t at = 0; at < bytes && good; at += PIECE, piece++) {
         const size_t n = std::min(bytes - at, (size_t)PIECE);
@@ -188,7 +206,7 @@ int ncclCommInitRank(void **to, int size, id of, int rank)
     close(fd);
     if (at == MAP_FAILED)
         return FAILED;
-    communicator *c = new communicator{ (region *)at, rank, size, { false }, { 0 } };
+    communicator *c = new communicator{ (region *)at, rank, size, { false }, { 0 }, {} };
     *to = c;
     const bool good = meet(c);
     if (!rank)
@@ -212,6 +230,35 @@ int ncclCommAbort(void *comm)
         usleep(1000);
     return 0;
 }
+int cuMemAlloc_v2(unsigned long long *p, size_t n);
+int cuMemFree_v2(unsigned long long p);
+int ncclMemAlloc(void **p, size_t n)
+{
+    unsigned long long at = 0;
+    const int code = cuMemAlloc_v2(&at, n);
+    traced("ncclMemAlloc", n);
+    *p = (void *)at;
+    return code ? 1 : 0;
+}
+int ncclMemFree(void *p)
+{
+    traced("ncclMemFree", 0);
+    return cuMemFree_v2((unsigned long long)p) ? 1 : 0;
+}
+int ncclCommRegister(void *comm, void *p, size_t n, void **handle)
+{
+    std::lock_guard<std::mutex> hold(registering);
+    ((communicator *)comm)->registered[(const char *)p] = n;
+    traced("ncclCommRegister", n);
+    *handle = p;
+    return 0;
+}
+int ncclCommDeregister(void *comm, void *handle)
+{
+    std::lock_guard<std::mutex> hold(registering);
+    traced("ncclCommDeregister", 0);
+    return ((communicator *)comm)->registered.erase((const char *)handle) ? 0 : FAILED;
+}
 int ncclAllReduce(const void *from, void *to, size_t n, int type, int op, void *comm, void *)
 {
     communicator *c = (communicator *)comm;
@@ -219,7 +266,7 @@ int ncclAllReduce(const void *from, void *to, size_t n, int type, int op, void *
     traced("ncclAllReduce", n);
     return fake_enqueue([=] {
         (void)h;
-        return by_pieces(c, from, n * sizes[type], true, [&](size_t piece, size_t at, size_t bytes) {
+        return by_pieces(c, from, to, n * sizes[type], true, [&](size_t piece, size_t at, size_t bytes) {
             reduce(c, bytes / sizes[type], type, op, piece, (char *)to + at);
         });
     });
@@ -233,7 +280,7 @@ int ncclReduceScatter(const void *from, void *to, size_t each, int type, int op,
         (void)h;
         int code = 0;
         for (int b = 0; b < c->size && !code; b++)
-            code = by_pieces(c, (const char *)from + b * each * sizes[type], each * sizes[type], true, [&](size_t piece, size_t at, size_t bytes) {
+            code = by_pieces(c, (const char *)from + b * each * sizes[type], to, each * sizes[type], true, [&](size_t piece, size_t at, size_t bytes) {
                 if (b == c->rank)
                     reduce(c, bytes / sizes[type], type, op, piece, (char *)to + at);
             });
@@ -247,7 +294,7 @@ int ncclAllGather(const void *from, void *to, size_t each, int type, void *comm,
     traced("ncclAllGather", each);
     return fake_enqueue([=] {
         (void)h;
-        return by_pieces(c, from, each * sizes[type], true, [&](size_t, size_t at, size_t bytes) {
+        return by_pieces(c, from, to, each * sizes[type], true, [&](size_t, size_t at, size_t bytes) {
             for (int r = 0; r < c->size; r++)
                 memcpy((char *)to + r * each * sizes[type] + at, c->shared->data[r], bytes);
         });
@@ -260,7 +307,7 @@ int ncclBroadcast(const void *from, void *to, size_t n, int type, int root, void
     traced("ncclBroadcast", n);
     return fake_enqueue([=] {
         (void)h;
-        return by_pieces(c, from, n * sizes[type], c->rank == root, [&](size_t, size_t at, size_t bytes) {
+        return by_pieces(c, from, to, n * sizes[type], c->rank == root, [&](size_t, size_t at, size_t bytes) {
             memcpy((char *)to + at, c->shared->data[root], bytes);
         });
     });

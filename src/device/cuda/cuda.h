@@ -95,6 +95,8 @@ bool mc_cuda_works(const struct mc_cuda *d);                  /* something on th
 /* 256-byte aligned; `what` is the purpose.  NULL: the error gives bytes, free bytes and the largest
  * holders */
 void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what);
+/* the same that GPUs of other ranks can map; NCCL is there and has the functions */
+void *mc_cuda_alloc_shared(struct mc_cuda *d, size_t bytes, const char *what);
 void mc_cuda_free(struct mc_cuda *d, void *p);                /* NULL does nothing */
 size_t mc_cuda_held(const struct mc_cuda *d);                 /* bytes allocated and not freed */
 /* contiguous, in the device's memory, not cleared */

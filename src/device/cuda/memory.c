@@ -1,7 +1,8 @@
 /* memory.c: stream-ordered allocation of the device's memory.
  *
  * The driver's pool keeps freed memory until the process ends, so the steady state needs no new memory.
- * The pool's unused memory is released only when an allocation fails.
+ * The pool's unused memory is released only when an allocation fails.  Memory that NCCL maps for the GPUs of
+ * other ranks is its own, and goes back to it at once.
  *
  * The driver takes microseconds for each block.  A function whose results are new arrays frees one in each
  * call that is as large as the next one: the blocks freed last are kept here.  All work is ordered by the one
@@ -17,6 +18,7 @@ struct block {
     struct block *next;
     unsigned long long at;
     size_t bytes;
+    bool shared;                /* NCCL's, which GPUs of other ranks can map */
     char what[NAME];
 };
 
@@ -145,15 +147,25 @@ static mc_status out_of_memory_error(struct mc_cuda *d, size_t bytes, const char
 
 /* ---- allocate and free ---- */
 
-static int table_insert(struct mc_cuda *d, size_t n, unsigned long long *at)
+/* NCCL has one code for all errors of the driver. */
+static int table_insert(struct mc_cuda *d, size_t n, bool shared, unsigned long long *at)
 {
+    void *p = NULL;
+    if (shared) {
+        const bool failed = mc_nv.ncclMemAlloc(&p, n) != 0;
+        *at = (unsigned long long)(uintptr_t)p;
+        return failed ? NV_CUDA_ERROR_OUT_OF_MEMORY : 0;
+    }
     return d->pool->pool ? mc_nv.cuMemAllocFromPoolAsync(at, n, d->pool->pool, d->stream)
                          : mc_nv.cuMemAlloc_v2(at, n);
 }
 
 static void return_block(struct mc_cuda *d, struct block *b)
 {
-    if (d->pool->pool) {
+    if (b->shared) {
+        mc_cuda_wait(d);
+        mc_nv.ncclMemFree((void *)(uintptr_t)b->at);
+    } else if (d->pool->pool) {
         mc_nv.cuMemFreeAsync(b->at, d->stream);
     } else {
         mc_nv.cuMemFree_v2(b->at);
@@ -219,7 +231,7 @@ static bool is_beyond(const struct mc_cuda *d, size_t n)
     return most && (n > most || d->pool->held > most - n);
 }
 
-static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigned long long *at)
+static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, bool shared, unsigned long long *at)
 {
     if (d->recording) {
         return mc_fail(MC_EDEVICE, "%s: memory for %s is asked for while work is being recorded", d->id,
@@ -228,35 +240,35 @@ static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigne
     if (is_beyond(d, n)) {
         return out_of_memory_error(d, n, what);
     }
-    int code = table_insert(d, n, at);
+    int code = table_insert(d, n, shared, at);
     if (code == NV_CUDA_ERROR_OUT_OF_MEMORY) { /* release unused memory, retry */
         return_kept(d, 0, 0);
         TRY(mc_cuda_wait(d));
         if (d->pool->pool) {
             mc_nv.cuMemPoolTrimTo(d->pool->pool, 0);
         }
-        code = table_insert(d, n, at);
+        code = table_insert(d, n, shared, at);
     }
     return code == NV_CUDA_ERROR_OUT_OF_MEMORY ? out_of_memory_error(d, n, what)
                                                : mc_cuda_check(d, code, "allocating memory for", what);
 }
 
-static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what)
+static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what, bool shared)
 {
     if (bytes > SIZE_MAX - GRAIN) {
         out_of_memory_error(d, bytes, what);
         return NULL;
     }
     const size_t n = MC_MAX((bytes + GRAIN - 1) / GRAIN * GRAIN, (size_t)GRAIN);
-    struct block *b = d->recording || is_beyond(d, n) ? NULL : take_kept(d->pool, n);
+    struct block *b = shared || d->recording || is_beyond(d, n) ? NULL : take_kept(d->pool, n);
     const unsigned long long at = b ? b->at : 0;
     b = b ? b : mc_alloc(sizeof *b, "devices");
     if (!b) {
         return NULL;
     }
-    *b = (struct block){ .at = at, .bytes = n };
+    *b = (struct block){ .at = at, .bytes = n, .shared = shared };
     memcpy(b->what, what, MC_MIN(strlen(what), (size_t)NAME - 1));
-    if (!at && allocate(d, n, what, &b->at) < 0) {
+    if (!at && allocate(d, n, what, shared, &b->at) < 0) {
         mc_free(b);
         return NULL;
     }
@@ -267,14 +279,24 @@ static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what)
     return (void *)(uintptr_t)b->at;
 }
 
-void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what)
+static void *alloc(struct mc_cuda *d, size_t bytes, const char *what, bool shared)
 {
     if (mc_cuda_enter(d) < 0) {
         return NULL;
     }
-    void *p = alloc_entered(d, bytes, what);
+    void *p = alloc_entered(d, bytes, what, shared);
     mc_cuda_leave(d);
     return p;
+}
+
+void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what)
+{
+    return alloc(d, bytes, what, false);
+}
+
+void *mc_cuda_alloc_shared(struct mc_cuda *d, size_t bytes, const char *what)
+{
+    return alloc(d, bytes, what, true);
 }
 
 /* Does nothing on a lost device or in a forked child. */
@@ -290,6 +312,8 @@ void mc_cuda_free(struct mc_cuda *d, void *p)
         if (d->recording) {
             b->next = d->pool->parked;
             d->pool->parked = b;
+        } else if (b->shared) {
+            return_block(d, b);
         } else {
             keep(d, b);
         }

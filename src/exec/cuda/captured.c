@@ -123,5 +123,6 @@ void mc_cuda_fn_captures_free(struct mc_function *f, struct mc_cuda_fn_plan *q)
     for (int i = 0; i < MC_CUDA_CAPTURES; i++) {
         mc_cuda_graph_free(mc_cuda_of(f->code), q->captured[i].replay);
         mc_free(q->captured[i].address);
+        q->captured[i] = (struct mc_cuda_captured){ 0 };
     }
 }

@@ -54,12 +54,13 @@ static bool find_grids(struct mc_program *p, const struct mc_cuda *d, struct mc_
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
-            const bool ranks = mc_cuda_ranks_can(st, d);
-            const bool has_kernel = ranks || mc_copy_step_can(st, &own->checks) ||
+            mc_comm *comm = mc_cuda_ranks_of(st, d);
+            const bool has_kernel = comm || mc_copy_step_can(st, &own->checks) ||
                                     mc_lines_can(st, &own->checks) || mc_cuda_factor_can(st, &own->checks) ||
                                     mc_cuda_fft_can(st) || mc_cuda_ctc_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
-            own->ranks |= ranks;
+            own->comm = !comm ? own->comm : !own->ranks || own->comm == comm ? comm : NULL;
+            own->ranks |= comm != NULL;
             loops |= st->node[0]->op->form == FORM_LOOP || st->node[0]->op->form == FORM_BRANCH;
         }
     }
@@ -358,6 +359,7 @@ const struct mc_backend mc_backend_cuda = {
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
     .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference,
     .code_free = code_free, .function_init = init_function, .function_free = free_function,
+    .arena = mc_cuda_fn_arena, .arena_free = mc_cuda_fn_arena_free,
     .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = make_plan,
     .plan = plan, .joint = mc_grid_joint, .shape_free = free_plan,
     .address = mc_cuda_fn_address, .begin = begin_call, .step = timed_step, .run = run_all,

@@ -39,6 +39,7 @@ struct mc_cuda_fn_code {
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
     bool ranks;                 /* a step is a collective of NCCL */
+    mc_comm *comm;              /* of all of them; NULL: several */
     bool settles;               /* the kernel that ends a call was compiled */
     /* what the kernels of solvers and other steps were compiled from, in all calls so far, those of copies
      * too; the device is entered */
@@ -78,6 +79,7 @@ struct mc_cuda_fn_function {
      * called, and `failed` belongs to that. */
     bool is_body;
     int step;
+    void *registered;           /* the arena, with the communicator of its collectives; NULL: it is not */
 };
 static inline struct mc_cuda_fn_code *mc_cuda_fn_code(const struct mc_function *f) { return f->code->own; }
 static inline struct mc_cuda_fn_plan *mc_cuda_fn_plan(const struct mc_shape_plan *p) { return p->own; }
@@ -120,8 +122,11 @@ mc_status mc_cuda_fft_plan(struct mc_function *f, struct mc_shape_plan *p, int s
 bool mc_cuda_ctc_can(const struct mc_step *st, bool *checks);
 mc_status mc_cuda_ctc_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* ranks.c: ops in which ranks work together, where each has a GPU */
-bool mc_cuda_ranks_can(const struct mc_step *st, const struct mc_cuda *d);
+mc_comm *mc_cuda_ranks_of(const struct mc_step *st, const struct mc_cuda *d); /* NULL: none on this GPU */
 bool mc_cuda_is_ranks(const struct mc_exec *e); /* of such an op */
+/* for a backend's row */
+char *mc_cuda_fn_arena(struct mc_function *f, size_t bytes);
+void mc_cuda_fn_arena_free(struct mc_function *f);
 mc_status mc_cuda_ranks_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 void mc_ctc_source(int kind, mc_dtype d, mc_dtype label, mc_dtype length, struct mc_str *defines);
 struct mc_factor;
@@ -196,5 +201,9 @@ mc_status mc_comm_device_reduce(mc_comm *c, enum mc_ranks_op how, mc_dtype d, co
 mc_status mc_comm_device_scatter(mc_comm *c, enum mc_ranks_op how, mc_dtype d, const void *x, void *y,
                                  int64_t n);
 mc_status mc_comm_device_gather(mc_comm *c, const void *x, void *y, size_t bytes);
+/* Memory of mc_cuda_alloc_shared that NCCL reads and writes in place from then on. */
+bool mc_comm_device_shares(const mc_comm *c);
+mc_status mc_comm_device_register(const mc_comm *c, void *p, size_t bytes, void **handle);
+void mc_comm_device_forget(const mc_comm *c, void *handle);
 mc_status mc_comm_device_broadcast(mc_comm *c, int root, const void *x, void *y, size_t bytes);
 #endif

@@ -236,6 +236,33 @@ mc_status mc_comm_device_broadcast(mc_comm *c, int root, const void *x, void *y,
                  : MC_OK;
 }
 
+/* ---- memory that NCCL uses in place ---- */
+
+bool mc_comm_device_shares(const mc_comm *c)
+{
+    return c->engine == &engine && gpus_of(c)->nccl && mc_nv.ncclMemAlloc && mc_nv.ncclMemFree &&
+           mc_nv.ncclCommRegister && mc_nv.ncclCommDeregister;
+}
+
+mc_status mc_comm_device_register(const mc_comm *c, void *p, size_t bytes, void **handle)
+{
+    const struct gpus *g = gpus_of(c);
+    TRY(usable(c, "memory of a function"));
+    TRY(mc_cuda_enter(g->device));
+    const mc_status s = done("memory of a function", mc_nv.ncclCommRegister(g->nccl, p, bytes, handle));
+    mc_cuda_leave(g->device);
+    return s;
+}
+
+void mc_comm_device_forget(const mc_comm *c, void *handle)
+{
+    const struct gpus *g = gpus_of(c);
+    if (handle && g->nccl && mc_cuda_enter(g->device) == MC_OK) {
+        mc_nv.ncclCommDeregister(g->nccl, handle);
+        mc_cuda_leave(g->device);
+    }
+}
+
 /* ---- making one ---- */
 
 /* What a rank says of itself, equal in no two ranks of one host. */

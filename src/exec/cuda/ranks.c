@@ -98,10 +98,50 @@ static bool describe(const struct mc_step *st, const struct mc_cuda *d, struct m
            mc_comm_device(out->comm) == d;
 }
 
-bool mc_cuda_ranks_can(const struct mc_step *st, const struct mc_cuda *d)
+mc_comm *mc_cuda_ranks_of(const struct mc_step *st, const struct mc_cuda *d)
 {
     struct mc_collective of;
-    return describe(st, d, &of);
+    return describe(st, d, &of) ? of.comm : NULL;
+}
+
+/* ---- the function's memory ---- */
+
+/* NCCL reads and writes what is registered without copies of its own.  All ranks must do the same, so only
+ * the program, the flags and NCCL's version decide. */
+static bool in_place(const struct mc_function *f)
+{
+    const mc_comm *c = mc_cuda_fn_code(f)->comm;
+    return c && mc_comm_device_shares(c) && !mc_flag_int(FLAG_allow_gc);
+}
+
+char *mc_cuda_fn_arena(struct mc_function *f, size_t bytes)
+{
+    struct mc_cuda *d = mc_cuda_of(f->code);
+    if (!in_place(f)) {
+        return mc_cuda_alloc(d, bytes, f->name);
+    }
+    char *p = mc_cuda_alloc_shared(d, bytes, f->name);
+    if (p && mc_comm_device_register(mc_cuda_fn_code(f)->comm, p, bytes, &mc_cuda_fn_of(f)->registered) < 0) {
+        mc_cuda_free(d, p);
+        p = NULL;
+    }
+    return p;
+}
+
+/* The next memory may have the same address, though other memory of the ranks belongs to it then. */
+void mc_cuda_fn_arena_free(struct mc_function *f)
+{
+    struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
+    if (own && own->registered) {
+        for (struct mc_shape_plan *p = f->plans; p; p = p->next) {
+            if (p->own) {
+                mc_cuda_fn_captures_free(f, p->own);
+            }
+        }
+        mc_comm_device_forget(mc_cuda_fn_code(f)->comm, own->registered);
+        own->registered = NULL;
+    }
+    mc_cuda_free(mc_cuda_of(f->code), f->arena);
 }
 
 /* Sums of whole numbers may wrap. */

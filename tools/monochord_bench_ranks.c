@@ -191,6 +191,7 @@ static bool run(const char *suite, const struct ranks_case *c, const char *dtype
     char port[16], number[2][16];
     bool good = free_port(port);
     fflush(NULL);
+    unsetenv("OMP_PROC_BIND"); /* all ranks would have the first core */
     for (int i = 0; i < c->ranks && good; i++) {
         child[i] = fork();
         if (child[i] == 0) {

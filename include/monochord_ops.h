@@ -579,6 +579,12 @@ MC_API mc_node *mc_rfft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* irfft(x, norm=None:text, is_odd=False:bool): rfft undone: 2 * (m - 1) elements along the last axis from
  * m, or one more with is_odd; divided by their number unless norm says otherwise */
 MC_API mc_node *mc_irfft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* fft(x, norm=None:text): the Fourier transform of complex x, whose last axis has real and imaginary
+ * parts, over all other axes but the first; norm: None, ortho (divided by the root of the number of
+ * elements) or no_norm */
+MC_API mc_node *mc_fft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* ifft(x, norm=None:text): fft undone: divided by the number of elements unless norm says otherwise */
+MC_API mc_node *mc_ifft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ---------------------------------------------------------------------- Linear algebra ---- */
 
@@ -1392,6 +1398,8 @@ MC_API void mc_here(const char *file, int line);
 #define mc_einsum(...) (mc_here(__FILE__, __LINE__), mc_einsum(__VA_ARGS__))
 #define mc_rfft(...) (mc_here(__FILE__, __LINE__), mc_rfft(__VA_ARGS__))
 #define mc_irfft(...) (mc_here(__FILE__, __LINE__), mc_irfft(__VA_ARGS__))
+#define mc_fft(...) (mc_here(__FILE__, __LINE__), mc_fft(__VA_ARGS__))
+#define mc_ifft(...) (mc_here(__FILE__, __LINE__), mc_ifft(__VA_ARGS__))
 #define mc_cholesky(...) (mc_here(__FILE__, __LINE__), mc_cholesky(__VA_ARGS__))
 #define mc_solve_triangular(...) (mc_here(__FILE__, __LINE__), mc_solve_triangular(__VA_ARGS__))
 #define mc_solve(...) (mc_here(__FILE__, __LINE__), mc_solve(__VA_ARGS__))

@@ -40,6 +40,10 @@ def complex_last(z):
     return np.stack([z.real, z.imag], -1)
 
 
+def pairs(x):
+    return x[..., 0] + 1j * x[..., 1]
+
+
 def put(a, i, val, axis, how):
     out, i = a.copy(), np.asarray(i)
     grid = list(np.indices(i.shape))
@@ -285,6 +289,12 @@ ROWS = [
     ("gr", "irfft(rfft(im, norm='ortho'), norm='ortho')", lambda: im),
     ("gr", "irfft(im)", lambda: np.fft.irfftn(im[..., 0] + 1j * im[..., 1], axes=(1, 2))),
     ("gr", "irfft(im, norm='no_norm', is_odd=True)", lambda: np.fft.irfftn(im[..., 0] + 1j * im[..., 1], s=(3, 3), axes=(1, 2), norm="forward")),
+    ("gr", "fft(c[:, :, :2])", lambda: complex_last(np.fft.fft(pairs(c[:, :, :2])))),
+    ("gr", "fft(im, norm='ortho')", lambda: complex_last(np.fft.fftn(pairs(im), axes=(1, 2), norm="ortho"))),
+    ("gr", "ifft(im)", lambda: complex_last(np.fft.ifftn(pairs(im), axes=(1, 2)))),
+    ("gr", "ifft(fft(im), norm='no_norm')", lambda: 6 * im),
+    ("r", "fft(reshape(x, [1, 2, 3, 2, 2]))", lambda: complex_last(np.fft.fftn(pairs(x.reshape(1, 2, 3, 2, 2)), axes=(1, 2, 3)))),
+    ("r", "ifft(reshape(x, [2, 2, 3, 1, 2]), norm='ortho')", lambda: complex_last(np.fft.ifftn(pairs(x.reshape(2, 2, 3, 1, 2)), axes=(1, 2, 3), norm="ortho"))),
     ("r", "rfft(linspace(0, 5, 97)[None] ** 2)", lambda: complex_last(np.fft.rfft(np.linspace(0, 5, 97)[None] ** 2))),
     ("r", "rfft(linspace(0, 5, 64)[None] ** 2)", lambda: complex_last(np.fft.rfft(np.linspace(0, 5, 64)[None] ** 2))),
 ]

@@ -1,4 +1,4 @@
-/* fft.c: discrete Fourier transforms of real tensors along the axes behind the first, which is the batch.
+/* fft.c: discrete Fourier transforms along the axes behind the first, which is the batch.
  * Complex numbers are a last axis of 2. Two nodes do the work, without factors: fft_forward; and
  * fft_backward, which reads half a spectrum as the whole one of real numbers.
  *
@@ -330,8 +330,8 @@ static mc_node *backward_grad(mc_node *n, int wrt, mc_node *const *g)
 /* ---- the ops of users ---- */
 
 /* y divided as the norm says: by the number of elements in a transform, or by its root. last: the number
- * along the last axis. */
-static mc_node *scaled(mc_graph *g, const char *op, mc_node *y, mc_node *x, mc_node *last,
+ * along the last axis, which is axis `axis` of x. */
+static mc_node *scaled(mc_graph *g, const char *op, mc_node *y, mc_node *x, mc_node *last, int axis,
                        const char *norm, bool back)
 {
     struct mc_bind b[] = { { "y", y, NULL }, { "n", last, NULL }, { "k", NULL, NULL } };
@@ -342,7 +342,7 @@ static mc_node *scaled(mc_graph *g, const char *op, mc_node *y, mc_node *x, mc_n
     if (mc_is_error(y) || (!ortho && !(none && back))) {
         return y;
     }
-    for (int i = 1; i < (back ? x->type.rank - 2 : x->type.rank - 1); i++) {
+    for (int i = 1; i < axis; i++) {
         b[2].node = mc_size_of(x, i);
         b[1].node = mc_expr(g, "n * k", b, 3);
     }
@@ -354,7 +354,9 @@ static mc_node *build_rfft(mc_graph *g, int nin, mc_node *const *in, const struc
     mc_node *x = mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], mc_dtype_floatX());
     (void)nin;
     mc_node *y = mc_is_error(x) ? x : mc_call_op(g, "fft_forward", 1, &x, NULL);
-    return mc_is_error(y) ? y : scaled(g, "rfft", y, x, mc_size_of(x, x->type.rank - 1), attr[0].text, false);
+    return mc_is_error(y) ? y
+                          : scaled(g, "rfft", y, x, mc_size_of(x, x->type.rank - 1), x->type.rank - 1,
+                                   attr[0].text, false);
 }
 
 static mc_node *build_irfft(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -371,7 +373,79 @@ static mc_node *build_irfft(mc_graph *g, int nin, mc_node *const *in, const stru
     mc_node *n = mc_expr(g, mc_attr_int(&attr[1]) ? "2 * m - 1" : "2 * m - 2",
                          (struct mc_bind[]){ { "m", mc_size_of(x, x->type.rank - 2), NULL } }, 1);
     mc_node *y = mc_call_op(g, "fft_backward", 2, (mc_node *[]){ x, n }, NULL);
-    return scaled(g, "irfft", y, x, n, attr[0].text, true);
+    return scaled(g, "irfft", y, x, n, x->type.rank - 2, attr[0].text, true);
+}
+
+/* ---- complex numbers: the spectra of both parts, each from its half.  What a half lacks is the conjugate of
+ * what stands at the opposite place of every axis. ---- */
+
+static mc_node *opposite(mc_graph *g, mc_node *half, mc_node *n, int last)
+{
+    struct mc_bind b[] = { { "h", half, NULL }, { "n", n, NULL } };
+    b[0].node = mc_expr(g, "h[..., 1:(n + 1) // 2, :][..., ::-1, :]", b, 2);
+    for (int i = 1; i < last; i++) {
+        char text[64];
+        mc_snprintf(text, sizeof text, "roll(flip(h, axis=%d), 1, axis=%d)", i, i);
+        b[0].node = mc_expr(g, text, b, 1);
+    }
+    return b[0].node;
+}
+
+static mc_node *spectrum(mc_graph *g, mc_node *x)
+{
+    const int last = x->type.rank - 2;
+    mc_node *n = mc_size_of(x, last);
+    struct mc_bind b[] = { { "x", x, NULL },    { "b", mc_size_of(x, 0), NULL }, { "h", NULL, NULL },
+                           { "p", NULL, NULL }, { "low", NULL, NULL },           { "high", NULL, NULL } };
+    b[2].node = mc_expr(g, "concatenate([x[..., 0], x[..., 1]])", b, 1);
+    b[2].node = mc_is_error(b[2].node) ? b[2].node : mc_call_op(g, "fft_forward", 1, &b[2].node, NULL);
+    if (mc_is_error(b[2].node)) {
+        return b[2].node;
+    }
+    b[3].node = opposite(g, b[2].node, n, last);
+    b[4].node = mc_expr(g, "stack([h[:b, ..., 0] - h[b:, ..., 1], h[:b, ..., 1] + h[b:, ..., 0]], axis=-1)",
+                        b, 3);
+    b[5].node = mc_expr(g, "stack([p[:b, ..., 0] + p[b:, ..., 1], p[b:, ..., 0] - p[:b, ..., 1]], axis=-1)",
+                        b, 4);
+    return mc_expr(g, "concatenate([low, high], axis=-2)", b, 6);
+}
+
+static mc_node *build_complex(mc_graph *g, mc_node *of, const struct mc_attr *attr, bool back)
+{
+    const char *const name = back ? "ifft" : "fft";
+    mc_node *x = mc_is_float(of->type.dtype) ? of : mc_cast_to(of, mc_dtype_floatX());
+    if (mc_is_error(x) || x->type.rank < 3 || x->type.rank > 5 ||
+        (x->type.dims[x->type.rank - 1] >= 0 && x->type.dims[x->type.rank - 1] != 2)) {
+        return mc_is_error(x)
+                   ? x
+                   : mc_node_fail(
+                         g, MC_ESHAPE,
+                         "%s: x has a batch axis, one to three axes to transform and a last axis of 2", name);
+    }
+    struct mc_bind b[] = { { "x", x, NULL } };
+    x = b[0].node = x->type.dims[x->type.rank - 1] == 2
+                        ? x
+                        : mc_expr(g, "reshape(x, concatenate([x.shape[:-1], [2]]))", b, 1);
+    if (mc_is_error(x)) {
+        return x;
+    }
+    /* forward, with both parts exchanged before and after, is backward */
+    b[0].node = back ? mc_expr(g, "x[..., ::-1]", b, 1) : x;
+    b[0].node = spectrum(g, b[0].node);
+    mc_node *y = back && !mc_is_error(b[0].node) ? mc_expr(g, "x[..., ::-1]", b, 1) : b[0].node;
+    return scaled(g, name, y, x, mc_size_of(x, x->type.rank - 2), x->type.rank - 2, attr[0].text, back);
+}
+
+static mc_node *build_fft(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    return build_complex(g, in[0], attr, false);
+}
+
+static mc_node *build_ifft(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    return build_complex(g, in[0], attr, true);
 }
 
 const struct mc_op mc_ops_fft[] = {
@@ -381,6 +455,11 @@ const struct mc_op mc_ops_fft[] = {
     BUILT({ .name = "irfft", .params = "x, norm=None:text, is_odd=False:bool", .nout = 1, .build = build_irfft,
       .example = MANUAL("x = [[[4., 0], [1, -1], [-2, 0]]]; irfft(x)"),
       .doc = MANUAL("rfft undone: 2 * (m - 1) elements along the last axis from m, or one more with is_odd; divided by their number unless norm says otherwise") })
+    BUILT({ .name = "fft", .params = "x, norm=None:text", .nout = 1, .build = build_fft, .example = MANUAL("x = [[[1., 0], [0, 1], [2, 0]]]; fft(x)"),
+      .doc = MANUAL("the Fourier transform of complex x, whose last axis has real and imaginary parts, over all other axes but the first; norm: None, ortho "
+             "(divided by the root of the number of elements) or no_norm") })
+    BUILT({ .name = "ifft", .params = "x, norm=None:text", .nout = 1, .build = build_ifft, .example = MANUAL("x = [[[3., 1], [1, -1], [-1, 0]]]; ifft(x)"),
+      .doc = MANUAL("fft undone: divided by the number of elements unless norm says otherwise") })
     { .name = "fft_forward", .flags = OP_HIDDEN, .params = "x", .nout = 1, .infer = forward_infer, .size = forward_size, .eval = forward_eval,
       .grad = forward_grad, .doc = MANUAL("rfft without a factor") },
     { .name = "fft_backward", .flags = OP_HIDDEN, .params = "x, n", .nout = 1, .shape_args = 2, .infer = backward_infer, .size = backward_size,

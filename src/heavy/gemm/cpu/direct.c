@@ -13,7 +13,6 @@ enum {
     LINE = 64,                       /* bytes; every vector is a divisor */
     THIN = 16,                       /* columns at most that are skinny.c's */
     LEAST_K = 64, MOST_BATCH = 64,   /* for dot products of the last columns */
-    FORESEEN = 2048,                 /* bytes: the longest stride for which processors prefetch by themselves */
 };
 
 struct direct {
@@ -22,7 +21,7 @@ struct direct {
     bool transposed;            /* B is copied into panels */
     bool stream;            /* C is larger than the caches */
     bool ahead;             /* rows of A are prefetched: they are adjacent, and more than L1 holds */
-    bool early;             /* rows of B are prefetched: L1 does not hold them, and they are far apart */
+    bool early;             /* rows of B are prefetched: a panel takes more than half of L1 */
     int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
     int slots;
     size_t panel_bytes;     /* of the workspace, one panel a slot */
@@ -301,8 +300,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->transposed ? 4 : 1) * mr;
     }
     d->ahead = p->as[2] == 1 && p->as[1] == p->k && p->m * p->k * size > (int64_t)mc_cpu()->l1d;
-    d->early = d->kernel->early && !d->transposed && p->bs[1] * size > FORESEEN &&
-               p->k * nr * size > (int64_t)mc_cpu()->l1d / 2;
+    d->early = d->kernel->early && !d->transposed && p->k * nr * size > (int64_t)mc_cpu()->l1d / 2;
     d->rest = last_of(p, d->kernel);
     d->rest_bytes = (size_t)(gemm_ceil(p->k * size, LINE) * LINE * d->rest);
     if (d->rest_bytes * (size_t)p->batch > p->base.options.workspace) {

@@ -259,6 +259,10 @@ static double estimate(const struct mc_problem *p_)
     if (!needs_turning(p) && collides(p->bs[1], size, p->k) && p->m > kernel->mr) {
         seconds += 0.15 * math;
     }
+    if (p->k * kernel->mr * size > (int64_t)mc_cpu()->l1d / 2 &&
+        p->k * p->n * size > (int64_t)mc_cpu()->l2 / 2) {
+        seconds += 0.08 * math; /* between two panels of B, L1 loses the rows of A */
+    }
     if (p->as[2] != 1 && p->k > 1) {
         seconds += b * (double)p->m * k * panels * turned_cost(p);
     }

@@ -184,6 +184,19 @@ TEST(gemm_of_a_few_columns_beyond_vectors)
     }
 }
 
+/* So many rows of B that `direct` prefetches them. */
+TEST(gemm_of_prefetched_rows)
+{
+    static const mc_dtype floats[] = { MC_FLOAT32, MC_FLOAT64 };
+    for (size_t t = 0; t < NELEM(floats); t++) {
+        for (size_t v = 0; v < 3; v++) {
+            struct instance x = make(floats[t], (struct shape){ 19, 601, 700 }, "nn", variants[v]);
+            try_all(&x);
+            unmake(&x);
+        }
+    }
+}
+
 /* A NaN or an infinity in A shows in its row of C and nowhere else. */
 TEST(gemm_nan_stays_in_its_row)
 {
@@ -213,9 +226,11 @@ TEST(gemm_nan_stays_in_its_row)
 
 TEST(gemm_threads_do_not_change_bits)
 {
-    static const struct shape shapes[] = { { 65, 97, 300 },  { 300, 10, 200 }, { 200, 10, 300 },
-                                           { 10, 500, 100 }, { 150, 200, 90 }, { 20, 24, 2100 },
-                                           { 1, 700, 400 } };
+    static const struct shape shapes[] = {
+        { 65, 97, 300 },  { 300, 10, 200 }, { 200, 10, 300 }, { 10, 500, 100 },
+        { 150, 200, 90 }, { 20, 24, 2100 }, { 1, 700, 400 },
+        { 24, 1100, 260 }, /* B is larger than half of L2, A is small */
+    };
     static const char *const counts[] = { "1", "2", "3", "8" };
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (size_t o = 0; o < NELEM(orders); o++) {

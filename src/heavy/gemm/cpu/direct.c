@@ -21,6 +21,7 @@ struct direct {
     bool transposed;            /* B is copied into panels */
     bool stream;            /* C is larger than the caches */
     bool ahead;             /* rows of A are prefetched: they are adjacent, and more than L1 holds */
+    bool early;             /* rows of B are prefetched: a panel takes more than half of L1 */
     int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
     int slots;
     size_t panel_bytes;     /* of the workspace, one panel a slot */
@@ -42,7 +43,8 @@ static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, in
     t->a = gemm_a(&x->r, batch, i, 0);
     t->c = gemm_c(&x->r, batch, i, j);
     mc_gemm_tile_c0(&x->r, batch, i, j, t, spare);
-    x->d->kernel->direct[gemm_ceil(t->n, x->d->kernel->lanes)](t);
+    const struct mc_gemm_kernel *kernel = x->d->kernel;
+    (x->d->early && t->n == kernel->nr ? kernel->early : kernel->direct[gemm_ceil(t->n, kernel->lanes)])(t);
 }
 
 /* Has the first tile of a row of tiles prefetch the rows of A that come next. */
@@ -231,6 +233,15 @@ static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_k
     return tiles * (double)p->k * (double)gemm_ceil(n, kernel->lanes) * crossing * 0.5e-9;
 }
 
+/* Does L2 not hold a panel of B?  Its rows map to as many sets as there are multiples of the power of two in
+ * their distance. */
+static bool lost_from_l2(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel)
+{
+    const int64_t size = mc_dtypes[p->dtype].size, row = p->bs[1] * size,
+                  spacing = needs_turning(p) ? 0 : row & -row;
+    return p->k * MC_MAX(MC_MIN(p->n, (int64_t)kernel->nr) * size, spacing) > (int64_t)mc_cpu()->l2;
+}
+
 /* Operands cost more the less of them fits in the caches and the TLB.  A costs more if k does not have
  * stride 1: each of its cache lines then serves only one tile. */
 static double estimate(const struct mc_problem *p_)
@@ -248,6 +259,10 @@ static double estimate(const struct mc_problem *p_)
     if (!needs_turning(p) && collides(p->bs[1], size, p->k) && p->m > kernel->mr) {
         seconds += 0.15 * math;
     }
+    if (p->k * kernel->mr * size > (int64_t)mc_cpu()->l1d / 2 &&
+        p->k * p->n * size > (int64_t)mc_cpu()->l2 / 2) {
+        seconds += 0.08 * math; /* between two panels of B, L1 loses the rows of A */
+    }
     if (p->as[2] != 1 && p->k > 1) {
         seconds += b * (double)p->m * k * panels * turned_cost(p);
     }
@@ -257,8 +272,7 @@ static double estimate(const struct mc_problem *p_)
     if (needs_turning(p)) {
         seconds += b * n * k * 0.03e-9 * (double)size;
     }
-    if (k * (double)(MC_MIN(p->n, (int64_t)kernel->nr) * size) >
-        (double)mc_cpu()->l2) { /* each row of tiles reads B from beyond L2 */
+    if (lost_from_l2(p, kernel)) { /* each row of tiles reads B from beyond L2 */
         seconds += b * (m / kernel->mr - 1) * n * k * (double)size / 80e9;
     }
     seconds += mc_gemm_traffic(p);
@@ -290,6 +304,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->transposed ? 4 : 1) * mr;
     }
     d->ahead = p->as[2] == 1 && p->as[1] == p->k && p->m * p->k * size > (int64_t)mc_cpu()->l1d;
+    d->early = d->kernel->early && !d->transposed && p->k * nr * size > (int64_t)mc_cpu()->l1d / 2;
     d->rest = last_of(p, d->kernel);
     d->rest_bytes = (size_t)(gemm_ceil(p->k * size, LINE) * LINE * d->rest);
     if (d->rest_bytes * (size_t)p->batch > p->base.options.workspace) {

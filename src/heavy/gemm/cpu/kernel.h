@@ -29,7 +29,7 @@ struct mc_gemm_tile {
     int64_t c0_row, c_row;
 };
 
-enum mc_gemm_packs { GEMM_PACKS_BOTH, GEMM_PACKS_B, GEMM_PACKS_NONE };
+enum mc_gemm_packs { GEMM_PACKS_BOTH, GEMM_PACKS_B, GEMM_PACKS_NONE, GEMM_PACKS_NONE_EARLY };
 
 /* Skinny products multiply a large matrix x (p, k), read once in place, by a small one s (q, k), which is
  * packed in the order in which the kernel reads it:
@@ -69,6 +69,8 @@ struct mc_gemm_kernel {
      * with an offset for each row and column (NULL in the runtime library) */
     mc_gemm_tile_kernel *packed[4], *rows[4], *direct[4], *gathered[4];
     int gathered_mr[4];         /* rows of the latter */
+    /* nr columns, both in place; rows of B are prefetched to the L1 cache (NULL in the runtime library) */
+    mc_gemm_tile_kernel *early;
     mc_gemm_dot_kernel *dot[GEMM_MAX_Q + 1];        /* by q */
     mc_gemm_outer_kernel *outer[GEMM_MAX_Q + 1];
     mc_gemm_pack_kernel *pack;

@@ -27,10 +27,12 @@
 /* ---- tiles ---- */
 
 /* acc += a * b over all k.  a_packed, b_packed: in panels, padded to full rows and columns; else the operand
- * ends at the edge of the matrix.  masked: b ends within the last vector. */
+ * ends at the edge of the matrix.  masked: b ends within the last vector.  early: rows of b are prefetched to
+ * the L1 cache. */
 FUSED void NAME(sums)(const struct mc_gemm_tile *t, V acc[][NVMAX], const int nv, const bool a_packed,
-                      const bool b_packed, const bool masked)
+                      const bool b_packed, const bool masked, const bool early)
 {
+    enum { EARLY = 8, IN_LINE = 64 / (L * sizeof(T)) }; /* rows of b; vectors of a cache line */
     const T *a = t->a, *b = t->b, *row[MR];
     const char *ahead = t->ahead ? t->ahead : t->b;
     const int64_t ahead_step = t->ahead_step, b_row = b_packed ? nv * L : t->b_row,
@@ -43,6 +45,10 @@ FUSED void NAME(sums)(const struct mc_gemm_tile *t, V acc[][NVMAX], const int nv
     int64_t at = 0; /* of row */
     for (int64_t k = t->k; k > 0; k--) {
         V bv[NVMAX];
+        UNROLL(3)
+        for (int v = 0; v < nv && early; v += IN_LINE) {
+            __builtin_prefetch(b + EARLY * b_row + v * L);
+        }
         if (b_packed || ahead_step) {
             __builtin_prefetch(ahead, 0, 2);
             ahead += ahead_step;
@@ -138,18 +144,20 @@ FUSED void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int mr,
         NAME(gathered_sums)(t, acc, nv, mr);
 #endif
     } else if (packs == GEMM_PACKS_BOTH) {
-        NAME(sums)(t, acc, nv, true, true, false);
+        NAME(sums)(t, acc, nv, true, true, false, false);
 #ifdef MC_RUNTIME /* one loop, which is smaller */
     } else {
-        NAME(sums)(t, acc, nv, false, false, masked);
+        NAME(sums)(t, acc, nv, false, false, masked, false);
     }
 #else
     } else if (packs == GEMM_PACKS_B) {
-        NAME(sums)(t, acc, nv, false, true, false);
+        NAME(sums)(t, acc, nv, false, true, false, false);
+    } else if (packs == GEMM_PACKS_NONE_EARLY) {
+        NAME(sums)(t, acc, nv, false, false, false, true);
     } else if (masked) {
-        NAME(sums)(t, acc, nv, false, false, true);
+        NAME(sums)(t, acc, nv, false, false, true, false);
     } else {
-        NAME(sums)(t, acc, nv, false, false, false);
+        NAME(sums)(t, acc, nv, false, false, false, false);
     }
 #endif
 
@@ -235,6 +243,10 @@ GATHERED(1)
 GATHERED(2)
 GATHERED(3)
 #undef GATHERED
+static TARGET void NAME(early)(const struct mc_gemm_tile *t)
+{
+    NAME(tile)(t, NVMAX, MR, GEMM_PACKS_NONE_EARLY, false);
+}
 #endif
 
 #include "heavy/gemm/cpu/skinny_body.h"
@@ -304,6 +316,7 @@ static const struct mc_gemm_kernel NAME(kernel) = {
     .direct  = { NULL, NAME(direct1), NAME(direct2), NAME(direct3) },
 #ifndef MC_RUNTIME
     .gathered = { NULL, NAME(gathered1), NAME(gathered2), NAME(gathered3) },
+    .early    = NAME(early),
     .gathered_mr = { 0, GATHERED_MR(1), GATHERED_MR(2), GATHERED_MR(3) },
 #endif
     .dot     = { EACH_DOT(ROW_DOT) },

@@ -152,6 +152,9 @@ const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_so
 double mc_library_gemm_estimate(struct mc_library_gemm *f, const struct mc_solver *library,
                            const struct mc_gemm_problem *p)
 {
-    return estimate_mode(f, p) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
-                               : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
+    struct mc_gemm_problem each = *p; /* a library copies B in each call, also one that stays the same */
+    each.b_stays = false;
+    const struct mc_solver *like = p->b_stays ? &mc_gemm_packed : mc_gemm_own(p);
+    return estimate_mode(f, p) ? mc_gemm_rate(f, library, p) * like->estimate(&each.base)
+                               : 1e-6 + 1.1 * mc_gemm_packed.estimate(&each.base);
 }

@@ -21,6 +21,7 @@ enum {
     PACK_A = 48,   /* rows of A, a multiple of every mr */
     TURN_K = 16,   /* columns of these that are copied at a time if the rows are adjacent in memory */
     HALF_K = 256,  /* rows that are converted to float32 at a time */
+    FEW = 8,       /* tasks for each thread that divide the work evenly enough */
     LINE = 64
 };
 static const int64_t panels_most = (int64_t)16 << 20; /* bytes of the panels of one operand */
@@ -36,6 +37,7 @@ struct packed {
     int64_t kc, deep;           /* a range of k; how much of k is packed at a time, a multiple of kc */
     int64_t rows, cols;         /* of a block of C */
     int64_t mb, nb;             /* of a task, multiples of mr and nr */
+    bool by_column;             /* tasks of the same columns follow each other; else those of the same rows */
     int slots;
     bool by_matrix;             /* each matrix of the batch is one thread's task, instead of all threads' */
     /* panels of A, of B for one range; sums of a block of halves, or of a task for each thread; all these */
@@ -228,6 +230,11 @@ struct column {
     mc_gemm_tile_kernel *kernel;
 };
 
+/* The rows and columns of a task. */
+struct area {
+    int64_t i0, i1, j0, j1;
+};
+
 /* A tile of rows [i, i+m) of the block, the at-th of its task. */
 static void tile(const struct step *s, struct column *p, int64_t i, int64_t m, int64_t at)
 {
@@ -256,19 +263,21 @@ static void tile(const struct step *s, struct column *p, int64_t i, int64_t m, i
 }
 
 /* The panel that comes after that of p: the next one of the task, else the first one of its next range, else
- * the one beside it, with which the next task begins. */
-static void look_ahead(const struct step *s, struct column *p, int64_t j0, int64_t j1, int64_t tiles)
+ * the one beside it, with which a later task begins.  The tasks before that one each fetch a part. */
+static void look_ahead(const struct step *s, struct column *p, const struct area *x)
 {
-    const int64_t nr = s->d->kernel->nr;
-    int64_t j = p->j + nr, k = p->k;
-    if (j >= j1 && k + p->kn < s->kn) {
-        j = j0;
+    const struct packed *d = s->d;
+    const int64_t nr = d->kernel->nr, tiles = gemm_ceil(x->i1 - x->i0, d->kernel->mr);
+    int64_t j = p->j + nr, k = p->k, parts = 1;
+    if (j >= x->j1 && k + p->kn < s->kn) {
+        j = x->j0;
         k += p->kn;
-    } else if (j >= j1) {
+    } else if (j >= x->j1) {
         k = 0;
+        parts = d->by_column ? gemm_ceil(s->m, d->mb) : 1;
     }
-    p->ahead = j < s->n ? panel_b(s, j, k) : NULL;
-    const int64_t bytes = range_size(s, k) * b_width(s->d, s->n - j) * s->d->size;
+    const int64_t bytes = gemm_ceil(range_size(s, k) * b_width(d, s->n - j) * d->size, parts);
+    p->ahead = j < s->n ? panel_b(s, j, k) + (parts > 1 ? x->i0 / d->mb * bytes : 0) : NULL;
     p->t.ahead_step = gemm_ceil(bytes, tiles * p->kn);
     p->ahead = p->t.ahead_step <= LINE ? p->ahead : NULL;
 }
@@ -297,15 +306,18 @@ static void tile_task(void *arg, int64_t task, int slot)
 {
     const struct step *s = arg;
     const struct packed *d = s->d;
-    const int64_t across = gemm_ceil(s->n, d->nb), i0 = task / across * d->mb, j0 = task % across * d->nb;
+    const int64_t across = gemm_ceil(s->n, d->nb), high = gemm_ceil(s->m, d->mb);
+    const int64_t i0 = (d->by_column ? task % high : task / across) * d->mb,
+                  j0 = (d->by_column ? task / high : task % across) * d->nb;
     const int64_t i1 = MC_MIN(i0 + d->mb, s->m), j1 = MC_MIN(j0 + d->nb, s->n);
+    const struct area area = { i0, i1, j0, j1 };
     const int64_t mr = d->kernel->mr, nr = d->kernel->nr;
     char *sums = d->stream && s->kn > d->kc ? s->acc + slot * sums_bytes(d) : NULL;
     for (int64_t k = 0; k < s->kn; k += d->kc) {
         for (int64_t j = j0; j < j1; j += nr) {
             struct column p = column_of(s, j, MC_MIN(j1 - j, nr), k);
             p.sums = sums ? sums + (j - j0) * d->size : NULL;
-            look_ahead(s, &p, j0, j1, gemm_ceil(i1 - i0, mr));
+            look_ahead(s, &p, &area);
             for (int64_t i = i0; i < i1; i += mr) {
                 tile(s, &p, i, MC_MIN(i1 - i, mr), (i - i0) / mr);
             }
@@ -425,19 +437,22 @@ static int64_t even(int64_t n, int64_t most, int64_t unit)
 }
 
 /* Tasks for `slots` threads: the A and the C of one take about a third of the L2 cache each.  There
- * are enough that no thread waits long at the end; the fewer rows a task has, the more often B is read. */
-static void choose_tasks(struct packed *d)
+ * are enough that no thread waits long at the end; the fewer rows a task has, the more often B is read.
+ * Where A is small and the L2 caches do not hold B, B is what takes time to read: each panel of it is read
+ * by one thread. */
+static void choose_tasks(struct packed *d, const struct mc_gemm_problem *p)
 {
-    const int64_t mr = d->kernel->mr, nr = d->kernel->nr, third = (int64_t)mc_cpu()->l2 / 3;
+    const int64_t mr = d->kernel->mr, nr = d->kernel->nr, l2 = (int64_t)mc_cpu()->l2, third = l2 / 3;
     const int64_t want = d->slots == 1 ? 1 : 24 * d->slots;
     d->mb = even(d->rows, MC_MAX(third / (d->kc * d->size), 4 * mr), mr);
     d->nb = even(d->cols, MC_MAX(third / (d->mb * d->size), nr), nr);
-    const int64_t down = gemm_ceil(d->rows, d->mb);
-    if (down * gemm_ceil(d->cols, d->nb) < want) {
-        d->nb = even(d->cols, MC_MAX(d->cols * down / want, nr), nr);
+    d->by_column = p->m * p->k * d->size <= third && p->k * p->n * d->size > l2 / 2;
+    const int64_t high = gemm_ceil(d->rows, d->mb);
+    if (high * gemm_ceil(d->cols, d->nb) < want) {
+        d->nb = even(d->cols, MC_MAX(d->cols * high / want, nr), nr);
     }
     const int64_t across = gemm_ceil(d->cols, d->nb);
-    if (down * across < want) {
+    if (high * across < want && !(d->by_column && across >= FEW * d->slots)) {
         d->mb = even(d->rows, MC_MAX(d->rows * across / want, 2 * mr), mr);
     }
 }
@@ -451,7 +466,7 @@ static void choose_blocks(struct packed *d, const struct mc_gemm_problem *p)
     const int64_t bytes = MC_MIN(panels_most, (int64_t)(p->base.options.workspace / 4)),
                   most = bytes / (MC_MAX(d->rows, d->cols) * d->size);
     d->deep = MC_MAX(MC_MIN(most / d->kc, gemm_ceil(p->k, d->kc)), 1) * d->kc;
-    choose_tasks(d);
+    choose_tasks(d, p);
 }
 
 static bool reads_a_in_place(const struct mc_gemm_problem *p)

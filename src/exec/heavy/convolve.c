@@ -109,11 +109,45 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     return s;
 }
 
+/* Does each operand of the epilogue kernel step from the end of a row of positions to the next row? */
+static bool rows_join(const struct mc_running *r)
+{
+    const struct mc_launch *l = r->l;
+    for (int i = 3; i < 5; i++) {
+        const int a = r->axis[i - 1], b = r->axis[i];
+        for (int k = 0; k < l->nop && a >= 0; k++) {
+            const int64_t *step = l->step + k * MC_MAX_RANK;
+            if (step[a] != step[b] * l->outer[b]) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void finish(void *arg, const int64_t at[5], const int64_t size[5]);
+
+/* Positions from `at` on, row by row. */
+static void finish_rows(const struct mc_running *r, const int64_t at[5], const int64_t size[5])
+{
+    const int64_t row = r->l->outer[r->axis[4]], rows = r->axis[3] < 0 ? 1 : r->l->outer[r->axis[3]];
+    for (int64_t u = at[4], end = u + size[4], n; u < end; u += n) {
+        const int64_t down = at[3] + u / row;
+        n = MC_MIN(row - u % row, end - u);
+        finish((void *)r, (int64_t[]){ at[0], at[1], at[2] + down / rows, down % rows, u % row },
+               (int64_t[]){ size[0], size[1], 1, 1, n });
+    }
+}
+
 /* Runs the epilogue kernel on a finished block, whose axes are image, filter, spatial axes. */
 static void finish(void *arg, const int64_t at[5], const int64_t size[5])
 {
     struct mc_running *r = arg;
     int64_t to[MC_MAX_RANK] = { 0 }, many[MC_MAX_RANK];
+    if (r->axis[4] >= 0 && at[4] + size[4] > r->l->outer[r->axis[4]] && !rows_join(r)) {
+        finish_rows(r, at, size);
+        return;
+    }
     memcpy(many, r->l->outer, sizeof many); /* axes of unshared filters are always complete */
     for (int i = 0; i < 5; i++) {
         if (r->axis[i] >= 0) {

@@ -87,8 +87,10 @@ void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size)
     for (; a > 0 && joins(l, a - 1, a, size[a]); a--) {
         n[0] *= size[a - 1];
     }
-    if (a > 0) {
-        second = a - 1;
+    for (second = a - 1; second > 0 && size[second] == 1;) {
+        second--;
+    }
+    if (second >= 0) {
         n[1] = size[second];
     }
     for (int i = 0; i < l->nop; i++) {

@@ -125,24 +125,20 @@ static bool rows_join(const struct mc_running *r)
     return true;
 }
 
-static void finish(void *arg, const int64_t at[5], const int64_t size[5]);
-
 /* Positions from `at` on, row by row. */
-static void finish_rows(const struct mc_running *r, const int64_t at[5], const int64_t size[5])
+static void finish_rows(struct mc_running *r, const int64_t at[5], const int64_t size[5])
 {
     const int64_t row = r->l->outer[r->axis[4]], rows = r->axis[3] < 0 ? 1 : r->l->outer[r->axis[3]];
     for (int64_t u = at[4], end = u + size[4], n; u < end; u += n) {
         const int64_t down = at[3] + u / row;
         n = MC_MIN(row - u % row, end - u);
-        finish((void *)r, (int64_t[]){ at[0], at[1], at[2] + down / rows, down % rows, u % row },
+        mc_convolve_block(r, (int64_t[]){ at[0], at[1], at[2] + down / rows, down % rows, u % row },
                (int64_t[]){ size[0], size[1], 1, 1, n });
     }
 }
 
-/* Runs the epilogue kernel on a finished block, whose axes are image, filter, spatial axes. */
-static void finish(void *arg, const int64_t at[5], const int64_t size[5])
+void mc_convolve_block(struct mc_running *r, const int64_t at[5], const int64_t size[5])
 {
-    struct mc_running *r = arg;
     int64_t to[MC_MAX_RANK] = { 0 }, many[MC_MAX_RANK];
     if (r->axis[4] >= 0 && at[4] + size[4] > r->l->outer[r->axis[4]] && !rows_join(r)) {
         finish_rows(r, at, size);
@@ -156,6 +152,11 @@ static void finish(void *arg, const int64_t at[5], const int64_t size[5])
         }
     }
     mc_launch_box(r, to, many);
+}
+
+static void finish(void *arg, const int64_t at[5], const int64_t size[5])
+{
+    mc_convolve_block(arg, at, size);
 }
 
 mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step,

@@ -12,7 +12,6 @@
 enum {
     LINE = 64,                       /* bytes; every vector is a divisor */
     BLOCK = 32768,                   /* bytes of C that are finished at once */
-    TASKS = 6,                       /* of each thread, at least */
     THIN = 16,                       /* columns at most that are skinny.c's */
     LEAST_K = 64, MOST_BATCH = 64,   /* for dot products of the last columns */
 };
@@ -297,9 +296,9 @@ static void choose_tasks(struct direct *d, const struct mc_gemm_problem *p)
     const bool many = mc_gemm_work(p) > 2e-6;
     d->across = d->transposed ? panels : gemm_ceil(panels, most);
     d->by_columns = !d->transposed && p->m < 2 * p->k;
-    if (many && !d->transposed) {
-        const int64_t rows = d->by_columns ? 1 : tiles, few = gemm_ceil(TASKS * d->slots, p->batch * rows);
-        d->across = MC_MIN(MC_MAX(d->across, few), panels);
+    if (many && !d->transposed && d->slots > 1) {
+        const int64_t few = gemm_ceil(want, p->batch * tiles), least = d->by_columns ? 2 * d->slots : 1;
+        d->across = MC_MIN(MC_MAX(d->across, MC_MAX(few, least)), panels);
     }
     d->mb = tiles * mr;
     if (p->batch * d->across < want && many) {

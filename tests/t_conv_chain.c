@@ -91,6 +91,19 @@ TEST(conv_chains_give_exact_sums_on_every_number_of_threads)
     mc_flag_set("plan", "estimate");
 }
 
+TEST(conv_chains_store_what_several_convolutions_read)
+{
+    mc_flag_set("plan", "measure");
+    for (size_t i = 0; i < NELEM(nets); i++) {
+        mc_array *y = NULL;
+        int chains, idle;
+        run(i, "conv(q, Q) + conv(q, 1 - Q) + conv(q, Q - 1)", &y, &chains, &idle);
+        CHECK(checksum(y) == nets[i].sum, "net %zu: sum %lld", i, checksum(y));
+        mc_array_unref(&y);
+    }
+    mc_flag_set("plan", "estimate");
+}
+
 /* A result that something else reads, too, is stored. */
 TEST(conv_chains_store_what_others_read)
 {

@@ -16,6 +16,7 @@ enum {
     UNIT = 8,           /* channels of the smallest block */
     LINKS = 8,          /* the most steps */
     ROOM = 1 << 20,     /* the most bytes of a plan's workspace */
+    FEW = 64,           /* products of a sum */
 };
 
 struct link {
@@ -185,12 +186,14 @@ static bool is_depthwise(const struct mc_conv_problem *q)
     return q->s.groups > 1 && q->s.groups == q->s.c && q->s.f == q->s.c;
 }
 
-/* Filters that do not stay prepared and are read for each image: only small ones, where no solver was named. */
+/* Filters do not stay prepared and are read for each image. So they are small, and no solver gains by transforming
+ * them: pointwise, depthwise, or of few terms, as in a first layer. A solver that was named stays. */
 static bool takes(const struct mc_conv_problem *q)
 {
-    const int64_t weights = q->s.f * (q->s.c / q->s.groups) * q->s.k[0] * q->s.k[1] * q->s.k[2];
+    const int64_t taps = q->s.k[0] * q->s.k[1] * q->s.k[2], terms = q->s.c / q->s.groups * taps,
+                  weights = q->s.f * terms;
     return q->s.pass == CONV_FORWARD && !q->s.unshared && q->dtype == MC_FLOAT32 && in_c_order(q) &&
-           (q->s.groups == 1 || is_depthwise(q)) &&
+           ((q->s.groups == 1 && (taps == 1 || terms <= FEW)) || is_depthwise(q)) &&
            weights * (int64_t)sizeof(float) <= (int64_t)mc_cpu()->l2 / 2 &&
            strcmp(q->algo ? q->algo : mc_flag_text(FLAG_conv_algo_fwd), "auto") == 0;
 }
@@ -264,6 +267,15 @@ static bool goes_on(const struct mc_conv_problem *a, const struct mc_conv_proble
            image_bytes(a) > (int64_t)mc_cpu()->l2 / 2;
 }
 
+static bool has_one_reader(const struct mc_program *pr, int step)
+{
+    int n = 0;
+    for (size_t i = 0; i < pr->step.n; i++) {
+        n += pr->step.at[i].before == step;
+    }
+    return n == 1;
+}
+
 /* The steps of the chain that ends with `step`, the last one first. */
 static int find_links(const struct mc_function *f, const struct mc_shape_plan *p, int step, int at[LINKS],
                       struct mc_conv_problem q[LINKS])
@@ -277,7 +289,8 @@ static int find_links(const struct mc_function *f, const struct mc_shape_plan *p
             break;
         }
         before = st->before;
-        if (!takes(&q[n]) || !kernel_fits(f, p, step, before, &q[n]) ||
+        if (!takes(&q[n]) || (n && !has_one_reader(&f->code->program, step)) ||
+            !kernel_fits(f, p, step, before, &q[n]) ||
             (n && memcmp(&q[n].at.y[1], &q[n - 1].at.x[1], 4 * sizeof q[n].at.y[1]) != 0)) {
             break;
         }

@@ -1,7 +1,8 @@
 /* pooled_steps.c: finds steps whose solver may also do the work of the step before: a max pooling and the
  * convolution that it pools; the gradients of a convolution and the step that spreads gradients to the maxima
- * of its y; a convolution and the convolution that makes its x.  Whether the solver does is decided for each shape.  Not under the flag strict_math: such a
- * solver does not read a NaN that would be multiplied by one of y's zeros.
+ * of its y; a convolution and the convolution that makes its x.  Whether the solver does is decided for each
+ * shape.  Not under the flag strict_math: such a solver does not read a NaN that would be multiplied by one of
+ * y's zeros.
  *
  * Invariant: only such steps read the result of the step before. */
 #include "lower/lower.h"
@@ -17,7 +18,7 @@ static bool is_forward(const mc_node *n)
 static mc_node *candidate_of(const mc_node *n)
 {
     const int pass = mc_conv_pass_of(n->op);
-    return mc_pool_marks(n) || is_forward(n)              ? n->in[0]
+    return mc_pool_marks(n) || is_forward(n)             ? n->in[0]
            : pass == CONV_INPUTS || pass == CONV_WEIGHTS ? n->in[mc_conv_operand[pass][CONV_Y]]
                                                          : NULL;
 }
@@ -32,8 +33,8 @@ static bool can_merge(const mc_node *n, const mc_node *made)
                : mc_pool_pass_of(made) == POOL_SPREAD && mc_pool_roles(made, role) && role[POOL_KEY] >= 0;
 }
 
-/* The step that makes that input of step s, by such an op; -1: there is none. Only before a convolution it may
- * have an epilogue kernel. */
+/* The step that makes that input of step s, by such an op; -1: there is none. Only before a convolution it
+ * may have an epilogue kernel. */
 static int producer_of(const struct mc_program *p, const struct mc_step *s)
 {
     mc_node *x = s->heavy ? candidate_of(s->heavy) : NULL;

@@ -1,5 +1,5 @@
-/* conv_chain.c: convolutions of which each alone reads the result of the one before, steps of a program, run as
- * one where their results together are larger than the L2 cache: a thread takes an image through all of them.
+/* conv_chain.c: convolutions of which each alone reads the result of the one before run as one step where
+ * their results together are larger than the L2 cache: a thread takes an image through all of them.
  * A pointwise convolution and the depthwise one after it go on in blocks of channels, so that a large result
  * between them is never stored as a whole; with few images, threads share these blocks.
  *
@@ -15,7 +15,7 @@ enum {
     LINE = 64,
     UNIT = 8,           /* channels of the smallest block */
     LINKS = 8,          /* the most steps */
-    ROOM = 1 << 20,     /* the most bytes of a plan's workspace */
+    WORKSPACE = 1 << 20, /* the most bytes of a plan's workspace */
     FEW = 64,           /* products of a sum */
 };
 
@@ -23,7 +23,7 @@ struct link {
     struct mc_plan *plan;       /* of one image and block */
     int step;
     bool by_blocks;             /* this link and the next go through their blocks together */
-    int64_t x, w, y[2];         /* bytes from an image of x, a filter, an image and a channel of y to the next */
+    int64_t x, w, y[2];         /* bytes from an image of x, a filter, an image, a channel of y to the next */
     size_t buffer;              /* of its result, in a thread's memory */
 };
 struct mc_conv_chain {
@@ -186,8 +186,9 @@ static bool is_depthwise(const struct mc_conv_problem *q)
     return q->s.groups > 1 && q->s.groups == q->s.c && q->s.f == q->s.c;
 }
 
-/* Filters do not stay prepared and are read for each image. So they are small, and no solver gains by transforming
- * them: pointwise, depthwise, or of few terms, as in a first layer. A solver that was named stays. */
+/* Filters do not stay prepared and are read for each image. So they are small, and no solver gains by
+ * transforming them: pointwise, depthwise, or of few terms, as in a first layer. A solver that was named
+ * stays. */
 static bool takes(const struct mc_conv_problem *q)
 {
     const int64_t taps = q->s.k[0] * q->s.k[1] * q->s.k[2], terms = q->s.c / q->s.groups * taps,
@@ -198,8 +199,8 @@ static bool takes(const struct mc_conv_problem *q)
            strcmp(q->algo ? q->algo : mc_flag_text(FLAG_conv_algo_fwd), "auto") == 0;
 }
 
-/* Is the kernel compiled, without bounds on arguments, and are its operands where it can read them? before: the
- * step that makes x; -1: it is not of the chain. */
+/* Is the kernel compiled, without bounds on arguments, and are its operands where it can read them? before:
+ * the step that makes x; -1: there is none. */
 static bool kernel_fits(const struct mc_function *f, const struct mc_shape_plan *p, int step, int before,
                         const struct mc_conv_problem *q)
 {
@@ -222,7 +223,7 @@ static bool kernel_fits(const struct mc_function *f, const struct mc_shape_plan 
     return good;
 }
 
-/* Channels of a block: its result fills half of L2 at most, and `tasks` threads share the blocks evenly. 0: there
+/* Channels of a block: its result fills half of L2 at most, and the threads share the blocks evenly. 0: there
  * is none. */
 static int64_t block_for(int64_t channels, int64_t plane, int threads)
 {
@@ -244,7 +245,7 @@ static struct mc_plan *plan_link(const struct mc_function *f, const struct mc_sh
     struct mc_conv_problem q = *whole;
     struct mc_plan_options o = p->options;
     const bool depthwise = is_depthwise(&q);
-    o.workspace = MC_MIN(o.workspace, (size_t)ROOM);
+    o.workspace = MC_MIN(o.workspace, (size_t)WORKSPACE);
     q.s.n = 1;
     q.w_stays = false;
     if (block) {
@@ -307,9 +308,10 @@ static void place_buffers(struct mc_conv_chain *d, const struct mc_conv_problem 
         for (int i = 0, stage = 0; i + 1 < d->n; i++) {
             struct link *k = &d->link[i];
             const int64_t bytes = k->by_blocks ? d->block * k->y[1] : image_bytes(&q[d->n - 1 - i]);
-            const size_t room = ((size_t)bytes + LINE - 1) / LINE * LINE + 2 * LINE; /* vectors end behind it */
+            const size_t size = ((size_t)bytes + LINE - 1) / LINE * LINE +
+                                2 * LINE; /* vectors end behind it */
             size_t *of = k->by_blocks ? &blocks : &most[stage % 2];
-            *of = MC_MAX(*of, room);
+            *of = MC_MAX(*of, size);
             k->buffer = k->by_blocks ? most[0] + most[1] : stage % 2 ? most[0] : 0;
             stage += !k->by_blocks;
         }
@@ -376,7 +378,8 @@ mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int
     d->images = q[0].s.n;
     for (int i = 0; i + 1 < use && !d->block; i++) { /* one pair of links, at most */
         const struct mc_conv_problem *a = &q[use - 1 - i], *b = &q[use - 2 - i];
-        d->block = goes_on(a, b) ? block_for(a->s.f, a->at.y[1] * (int64_t)sizeof(float), pair ? threads : 1) : 0;
+        d->block = goes_on(a, b) ? block_for(a->s.f, a->at.y[1] * (int64_t)sizeof(float), pair ? threads : 1)
+                                 : 0;
         d->link[i].by_blocks = d->block > 0;
         d->blocks = d->block ? a->s.f / d->block : 0;
     }

@@ -157,7 +157,8 @@ mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
         }
     }
 #ifndef MC_RUNTIME
-    for (int i = (int)pr->step.n - 1; i >= 0 && f->code->mode == MODE_FAST_RUN; i--) { /* the last ones first */
+    for (int i = (int)pr->step.n - 1; i >= 0 && f->code->mode == MODE_FAST_RUN;
+         i--) { /* the last ones first */
         if (pr->step.at[i].before >= 0 && !is_pooled(pr, (size_t)i)) {
             TRY(mc_conv_chain_plan(f, p, i));
         }

@@ -133,7 +133,7 @@ static void finish_rows(struct mc_running *r, const int64_t at[5], const int64_t
         const int64_t down = at[3] + u / row;
         n = MC_MIN(row - u % row, end - u);
         mc_convolve_block(r, (int64_t[]){ at[0], at[1], at[2] + down / rows, down % rows, u % row },
-               (int64_t[]){ size[0], size[1], 1, 1, n });
+                          (int64_t[]){ size[0], size[1], 1, 1, n });
     }
 }
 

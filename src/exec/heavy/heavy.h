@@ -75,7 +75,8 @@ void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size)
 /* after all solver steps are planned: selects plans of pooled convolutions where they are faster */
 mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p);
 mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* conv_chain.c: where the step is to do the work of convolutions before it, sets its `chain`; those are idle */
+/* conv_chain.c: where the step is to do the work of convolutions before it, sets its `chain`; those are
+ * idle */
 mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_conv_chain_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_conv_chain_free(struct mc_conv_chain *d);

@@ -164,7 +164,8 @@ static void task(void *arg, int64_t at, int slot)
     const struct direct *d = x->d;
     const struct mc_gemm_problem *p = x->r.p;
     const int64_t down = gemm_ceil(p->m, d->mb), of = at % (down * d->across), n = p->n - d->rest,
-                  i = d->by_columns ? of % down : of / d->across, j = d->by_columns ? of / down : of % d->across;
+                  i = d->by_columns ? of % down : of / d->across,
+                  j = d->by_columns ? of / down : of % d->across;
     const struct area s = { .batch = at / (down * d->across),
                             .i0 = i * d->mb,
                             .i1 = MC_MIN((i + 1) * d->mb, p->m),
@@ -302,7 +303,8 @@ static void choose_tasks(struct direct *d, const struct mc_gemm_problem *p)
     }
     d->mb = tiles * mr;
     if (p->batch * d->across < want && many) {
-        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, p->batch * d->across) * mr), d->transposed ? 4 : 1) * mr;
+        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, p->batch * d->across) * mr), d->transposed ? 4 : 1) *
+                mr;
     }
     d->wb = MC_MAX(BLOCK / (d->mb * size * nr), (int64_t)4) * nr;
 }

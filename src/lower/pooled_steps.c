@@ -1,8 +1,8 @@
 /* pooled_steps.c: finds steps whose solver may also do the work of the step before: a max pooling and the
  * convolution that it pools; the gradients of a convolution and the step that spreads gradients to the maxima
  * of its y; a convolution and the convolution that makes its x.  Whether the solver does is decided for each
- * shape.  Not under the flag strict_math: such a solver does not read a NaN that would be multiplied by one of
- * y's zeros.
+ * shape.  Not under the flag strict_math: such a solver does not read a NaN that would be multiplied by one
+ * of y's zeros.
  *
  * Invariant: only such steps read the result of the step before. */
 #include "lower/lower.h"

@@ -109,20 +109,18 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     return s;
 }
 
-/* Does each operand of the epilogue kernel step from the end of a row of positions to the next row? */
+/* Does each operand of the epilogue kernel step from the end of a row of positions to the next row, of two
+ * spatial axes? */
 static bool rows_join(const struct mc_running *r)
 {
     const struct mc_launch *l = r->l;
-    for (int i = 3; i < 5; i++) {
-        const int a = r->axis[i - 1], b = r->axis[i];
-        for (int k = 0; k < l->nop && a >= 0; k++) {
-            const int64_t *step = l->step + k * MC_MAX_RANK;
-            if (step[a] != step[b] * l->outer[b]) {
-                return false;
-            }
-        }
+    const int a = r->axis[3], b = r->axis[4];
+    const int64_t *step = l->step;
+    bool yes = r->axis[2] < 0 && a >= 0;
+    for (int k = 0; k < l->nop && yes; k++, step += MC_MAX_RANK) {
+        yes = step[a] == step[b] * l->outer[b];
     }
-    return true;
+    return yes;
 }
 
 /* Positions from `at` on, row by row. */

@@ -10,7 +10,8 @@
 enum {
     LINE = 64,
     TAPS = 121,
-    SLOTS = 1024, BLOCK = 4096, PLANES = 16, /* floats of copies that are made together, and the most planes */
+    SLOTS = 1024,
+    BLOCK = 4096, PLANES = 16, /* floats of copies that are made together, and the most planes */
     COPY = 65536,              /* most floats of a copy: beyond it, the bands of solver depth are better */
 };
 

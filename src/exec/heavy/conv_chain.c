@@ -1,7 +1,7 @@
 /* conv_chain.c: convolutions of which each alone reads the result of the one before run as one step where
  * their results together are larger than the L2 cache: a thread takes an image through all of them.
  * A pointwise convolution and the depthwise one after it go on in blocks of channels, so that a large result
- * between them is never stored as a whole; with few images, threads share these blocks.
+ * between them is never stored as a whole.
  *
  * Invariant: each step's problem, for one image and a block of channels, has a plan of its own. Its epilogue
  * kernel runs with the base of the step's own results moved to the thread's buffer. */
@@ -30,7 +30,6 @@ struct mc_conv_chain {
     struct link link[LINKS];
     int n;
     int64_t images, block, blocks; /* channels of a block; blocks of an image */
-    int64_t parts;              /* tasks of an image: 1, or its blocks */
     size_t work, slot_bytes;    /* of the workspace of a plan, in a thread's memory; all of that */
     int slots;
 };
@@ -108,14 +107,13 @@ static void task(void *arg, int64_t i, int slot)
 {
     struct call *x = arg;
     const struct mc_conv_chain *d = x->d;
-    struct part b = { .x = x, .image = i / d->parts, .slot = x->slot + (size_t)slot * d->slot_bytes };
+    struct part b = { .x = x, .image = i, .slot = x->slot + (size_t)slot * d->slot_bytes };
     char *from = x->x + b.image * d->link[0].x;
     for (int at = 0; at < d->n; at++) {
         const struct link *k = &d->link[at];
         if (k->by_blocks) {
-            const int64_t first = d->parts > 1 ? i % d->parts : 0, end = d->parts > 1 ? first + 1 : d->blocks;
             char *to = result_of(&b, at + 1);
-            for (int64_t block = first; block < end; block++) {
+            for (int64_t block = 0; block < d->blocks; block++) {
                 b.channel = block * d->block;
                 run_link(&b, at, from, result_of(&b, at));
                 run_link(&b, at + 1, result_of(&b, at), to + b.channel * k[1].y[1]);
@@ -151,7 +149,7 @@ mc_status mc_conv_chain_run(struct mc_function *f, const struct mc_shape_plan *p
         }
     }
     x.slot = (char *)(((uintptr_t)scratch + LINE - 1) / LINE * LINE);
-    mc_team_tasks(task, &x, d->images * d->parts, d->slots, f->threads > 0 ? f->threads : mc_team_size(), 1);
+    mc_team_tasks(task, &x, d->images, d->slots, f->threads > 0 ? f->threads : mc_team_size(), 1);
     if (atomic_load_explicit(&x.failed, memory_order_relaxed)) {
         return mc_fail(MC_EUNSUPPORTED, "conv: a solver failed on one image");
     }
@@ -223,18 +221,13 @@ static bool kernel_fits(const struct mc_function *f, const struct mc_shape_plan 
     return good;
 }
 
-/* Channels of a block: its result fills half of L2 at most, and the threads share the blocks evenly. 0: there
- * is none. */
-static int64_t block_for(int64_t channels, int64_t plane, int threads)
+/* Channels of a block: the most whose result fills half of L2. 0: there is none. */
+static int64_t block_for(int64_t channels, int64_t plane)
 {
     const int64_t most = MC_MIN((int64_t)mc_cpu()->l2 / 2 / plane, channels);
-    int64_t best = 0, least = INT64_MAX;
+    int64_t best = 0;
     for (int64_t n = UNIT; n <= most; n += UNIT) {
-        const int64_t rounds = (channels / n + threads - 1) / threads, cost = rounds * (n + 1);
-        if (channels % n == 0 && cost < least) {
-            best = n;
-            least = cost;
-        }
+        best = channels % n == 0 ? n : best;
     }
     return best;
 }
@@ -343,15 +336,11 @@ static mc_status add_links(const struct mc_function *f, const struct mc_shape_pl
     return MC_OK;
 }
 
-/* Is the chain to be computed so? Threads must get the same work, and the results between must not fit the
- * cache. n: steps, of which it may leave out the first ones. */
-static int choose_links(const struct mc_conv_problem *q, int n, int64_t threads, bool *pair)
+/* How many of the n steps, 0 or n: threads must get about the same work, and the results between must not fit
+ * the cache. */
+static int choose_links(const struct mc_conv_problem *q, int n, int64_t threads)
 {
     const int64_t images = q[0].s.n, rounds = (images + threads - 1) / threads;
-    *pair = n >= 2 && images < 2;
-    if (*pair) {
-        return goes_on(&q[1], &q[0]) ? 2 : 0;
-    }
     int64_t bytes = 0;
     for (int i = 1; i < n; i++) {
         bytes += images * image_bytes(&q[i]);
@@ -365,11 +354,10 @@ mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int
     struct mc_heavy *h = p->step[step].heavy;
     struct mc_conv_problem q[LINKS];
     int at[LINKS];
-    bool pair;
     if (f->code->backend->epilogues != EPILOGUE_BLOCKS || p->options.mode != PLAN_MEASURE) {
         return MC_OK;
     }
-    const int n = find_links(f, p, step, at, q), use = n < 2 ? 0 : choose_links(q, n, threads, &pair);
+    const int n = find_links(f, p, step, at, q), use = n < 2 ? 0 : choose_links(q, n, threads);
     struct mc_conv_chain *d = use < 2 ? NULL : mc_calloc(1, sizeof *d, "plan");
     if (!d) {
         return use < 2 ? MC_OK : MC_EMEMORY;
@@ -378,14 +366,12 @@ mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int
     d->images = q[0].s.n;
     for (int i = 0; i + 1 < use && !d->block; i++) { /* one pair of links, at most */
         const struct mc_conv_problem *a = &q[use - 1 - i], *b = &q[use - 2 - i];
-        d->block = goes_on(a, b) ? block_for(a->s.f, a->at.y[1] * (int64_t)sizeof(float), pair ? threads : 1)
-                                 : 0;
+        d->block = goes_on(a, b) ? block_for(a->s.f, a->at.y[1] * (int64_t)sizeof(float)) : 0;
         d->link[i].by_blocks = d->block > 0;
         d->blocks = d->block ? a->s.f / d->block : 0;
     }
-    d->parts = pair ? d->blocks : 1;
-    const mc_status s = d->parts ? add_links(f, p, at, q, d) : MC_EUNSUPPORTED;
-    d->slots = (int)MC_MIN((int64_t)threads, d->images * d->parts);
+    const mc_status s = add_links(f, p, at, q, d);
+    d->slots = (int)MC_MIN((int64_t)threads, d->images);
     if (s < 0 || (size_t)d->slots * d->slot_bytes > p->options.workspace) {
         mc_conv_chain_free(d);
         return s == MC_EMEMORY ? s : MC_OK;

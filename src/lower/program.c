@@ -148,7 +148,7 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
     return st;
 }
 
-/* Step i reads what s reads: s is step i itself, or the step before, whose work step i may do. */
+/* Step i reads what s reads: s is step i itself, or a step before, whose work step i may do. */
 static void reads(struct mc_program *p, const struct mc_step *s, int i)
 {
     for (int k = 0; k < s->nsrc; k++) {
@@ -162,8 +162,8 @@ static void find_lifetimes(struct mc_program *p)
 {
     for (size_t i = 0; i < p->step.n; i++) {
         reads(p, &p->step.at[i], (int)i);
-        if (p->step.at[i].before >= 0) {
-            reads(p, &p->step.at[p->step.at[i].before], (int)i);
+        for (int k = p->step.at[i].before; k >= 0; k = p->step.at[k].before) {
+            reads(p, &p->step.at[k], (int)i);
         }
     }
     for (int i = 0; i < p->noutput + p->nupdate; i++) {

@@ -238,7 +238,9 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
         return MC_OK;
     }
     if (mc_heavy_is_skipped(&p->step[step])) {
-        p->slot[st->dst[0]].base = BASE_TYPE;
+        for (int k = 0; k < st->ndst; k++) {
+            p->slot[st->dst[k]].base = BASE_TYPE;
+        }
         return MC_OK;
     }
     const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;

@@ -131,24 +131,39 @@ static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int
     return MC_OK;
 }
 
+/* Is there a step before, a convolution or a pooling, that the step pools or is pooled by? */
+static bool is_pooled(const struct mc_program *pr, size_t step)
+{
+    const struct mc_step *st = &pr->step.at[step];
+    return st->before >= 0 && mc_conv_pass_of(st->heavy->op) != CONV_FORWARD;
+}
+
 mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     for (size_t i = 0; i < pr->step.n && f->code->mode == MODE_FAST_RUN; i++) {
-        if (pr->step.at[i].before >= 0 && by_plan(f, (int)i)) {
+        if (is_pooled(pr, i) && by_plan(f, (int)i)) {
             TRY(choose_plan(f, p, (int)i));
         }
     }
     for (size_t i = 0; i < pr->step.n; i++) {
-        if (pr->step.at[i].before >= 0) {
+        if (is_pooled(pr, i)) {
             p->step[pr->step.at[i].before].heavy->idle = true;
         }
     }
     for (size_t i = 0; i < pr->step.n; i++) {
-        if (pr->step.at[i].before >= 0 && !p->step[i].heavy->pooled) {
+        if (is_pooled(pr, i) && !p->step[i].heavy->pooled) {
             p->step[pr->step.at[i].before].heavy->idle = false;
         }
     }
+#ifndef MC_RUNTIME
+    for (int i = (int)pr->step.n - 1; i >= 0 && f->code->mode == MODE_FAST_RUN;
+         i--) { /* the last ones first */
+        if (pr->step.at[i].before >= 0 && !is_pooled(pr, (size_t)i)) {
+            TRY(mc_conv_chain_plan(f, p, i));
+        }
+    }
+#endif
     for (size_t i = 0; i < pr->step.n; i++) {
         p->step[i].workspace = mc_heavy_is_skipped(&p->step[i]) ? 0 : p->step[i].workspace;
     }

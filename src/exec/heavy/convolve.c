@@ -109,11 +109,39 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     return s;
 }
 
-/* Runs the epilogue kernel on a finished block, whose axes are image, filter, spatial axes. */
-static void finish(void *arg, const int64_t at[5], const int64_t size[5])
+/* Does each operand of the epilogue kernel step from the end of a row of positions to the next row, of two
+ * spatial axes? */
+static bool rows_join(const struct mc_running *r)
 {
-    struct mc_running *r = arg;
+    const struct mc_launch *l = r->l;
+    const int a = r->axis[3], b = r->axis[4];
+    const int64_t *step = l->step;
+    bool yes = r->axis[2] < 0 && a >= 0;
+    for (int k = 0; k < l->nop && yes; k++, step += MC_MAX_RANK) {
+        yes = step[a] == step[b] * l->outer[b];
+    }
+    return yes;
+}
+
+/* Positions from `at` on, row by row. */
+static void finish_rows(struct mc_running *r, const int64_t at[5], const int64_t size[5])
+{
+    const int64_t row = r->l->outer[r->axis[4]], rows = r->axis[3] < 0 ? 1 : r->l->outer[r->axis[3]];
+    for (int64_t u = at[4], end = u + size[4], n; u < end; u += n) {
+        const int64_t down = at[3] + u / row;
+        n = MC_MIN(row - u % row, end - u);
+        mc_convolve_block(r, (int64_t[]){ at[0], at[1], at[2] + down / rows, down % rows, u % row },
+                          (int64_t[]){ size[0], size[1], 1, 1, n });
+    }
+}
+
+void mc_convolve_block(struct mc_running *r, const int64_t at[5], const int64_t size[5])
+{
     int64_t to[MC_MAX_RANK] = { 0 }, many[MC_MAX_RANK];
+    if (r->axis[4] >= 0 && at[4] + size[4] > r->l->outer[r->axis[4]] && !rows_join(r)) {
+        finish_rows(r, at, size);
+        return;
+    }
     memcpy(many, r->l->outer, sizeof many); /* axes of unshared filters are always complete */
     for (int i = 0; i < 5; i++) {
         if (r->axis[i] >= 0) {
@@ -122,6 +150,11 @@ static void finish(void *arg, const int64_t at[5], const int64_t size[5])
         }
     }
     mc_launch_box(r, to, many);
+}
+
+static void finish(void *arg, const int64_t at[5], const int64_t size[5])
+{
+    mc_convolve_block(arg, at, size);
 }
 
 mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step,

@@ -18,13 +18,14 @@ int mc_heavy_result(const struct mc_step *st, int i)
 bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v)
 {
     const struct mc_program *p = &f->code->program;
-    const mc_node *front = st->before < 0 ? NULL : p->step.at[st->before].heavy;
     bool reads = false;
     for (int i = 0; st->heavy && i < st->heavy->nin; i++) {
         reads |= mc_value_root(p, mc_heavy_source(f, st->heavy, i)) == v;
     }
-    for (int i = 0; front && i < front->nin; i++) {
-        reads |= mc_value_root(p, mc_heavy_source(f, front, i)) == v;
+    for (int k = st->before; k >= 0; k = p->step.at[k].before) {
+        for (int i = 0; i < p->step.at[k].nsrc; i++) {
+            reads |= mc_value_root(p, p->step.at[k].src[i]) == v;
+        }
     }
     return reads;
 }
@@ -87,8 +88,10 @@ void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size)
     for (; a > 0 && joins(l, a - 1, a, size[a]); a--) {
         n[0] *= size[a - 1];
     }
-    if (a > 0) {
-        second = a - 1;
+    for (second = a - 1; second > 0 && size[second] == 1;) {
+        second--;
+    }
+    if (second >= 0) {
         n[1] = size[second];
     }
     for (int i = 0; i < l->nop; i++) {

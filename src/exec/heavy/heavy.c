@@ -31,6 +31,11 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     if (h->pooled) {
         return mc_pooled_step_run(f, p, step, scratch);
     }
+#ifndef MC_RUNTIME
+    if (h->chain) {
+        return mc_conv_chain_run(f, p, step, scratch);
+    }
+#endif
     const struct heavy *row = row_of(&f->code->program.step.at[step]);
     if (h->kept.calls && mc_heavy_is_due((struct mc_heavy *)e)) {
         row->prepare(f, p, step, scratch);
@@ -41,7 +46,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     struct mc_heavy *h = p->step[step].heavy;
-    if (!h || h->idle || h->pooled || !h->plan->prepare) {
+    if (!h || h->idle || h->pooled || h->chain || !h->plan->prepare) {
         return MC_OK;
     }
     h->prepared = h->prepared ? h->prepared : mc_alloc_pages(h->plan->prepared, "loop");
@@ -76,6 +81,9 @@ void mc_heavy_free(struct mc_heavy *h)
     if (h) {
         mc_plan_free(h->plan);
         mc_plan_free(h->pooled);
+#ifndef MC_RUNTIME
+        mc_conv_chain_free(h->chain);
+#endif
         mc_launch_free(h->finish);
         mc_free_pages(h->prepared);
         mc_free(h);
@@ -93,6 +101,7 @@ const char *mc_heavy_solver(const struct mc_heavy *h)
     return !h          ? ""
            : h->idle   ? "idle"
            : h->pooled ? h->pooled->solver->name
+           : h->chain  ? "chain"
            : h->plan   ? h->plan->solver->name
                        : "";
 }

@@ -33,6 +33,7 @@ struct mc_heavy {
     struct mc_plan *plan;
     /* does this step's work and that of the step before; NULL: they run separately */
     struct mc_plan *pooled;
+    struct mc_conv_chain *chain; /* does it for several convolutions (conv_chain.c); or NULL */
     /* the epilogue kernel that the solver calls for each finished block; or NULL */
     struct mc_launch *finish;
     struct mc_heavy_epilogue epilogue;
@@ -74,6 +75,11 @@ void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size)
 /* after all solver steps are planned: selects plans of pooled convolutions where they are faster */
 mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p);
 mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+/* conv_chain.c: where the step is to do the work of convolutions before it, sets its `chain`; those are
+ * idle */
+mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_conv_chain_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+void mc_conv_chain_free(struct mc_conv_chain *d);
 /* convolve.c */
 struct mc_conv_problem;
 mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step,
@@ -81,6 +87,8 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
 /* Runs a plan with a convolution's operands, and the epilogue kernel of the step. */
 mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step,
                            const struct mc_plan *plan, void **operand, char *scratch);
+/* Runs the epilogue kernel on a finished block, whose axes are image, filter, spatial axes. */
+void mc_convolve_block(struct mc_running *r, const int64_t at[5], const int64_t size[5]);
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_convolve_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

@@ -17,7 +17,9 @@
 
 /* Called on a finished block of the result while the block is in cache. at[] and size[] are first indices and
  * sizes along n, f (or c) and three spatial axes; for weights along f, c and three taps, at all positions of
- * y if filters are unshared. Blocks are disjoint and cover the result. Several threads call it. */
+ * y if filters are unshared. A block of one row, sizes 1 along the first two spatial axes, may be longer
+ * than the row: it goes on with the next rows. Blocks are disjoint and cover the result. Several threads call
+ * it. */
 typedef void mc_conv_epilogue(void *arg, const int64_t at[5], const int64_t size[5]);
 struct mc_conv_problem {
     struct mc_problem base;

@@ -82,7 +82,7 @@ static inline void conv_finish(const struct mc_conv_run *r, const int64_t at[5],
     }
 }
 /* Runs the epilogue on positions [u, u + count) in C order of filters (inputs: channels) [f, f + nf) of image
- * n, in as few boxes as possible. */
+ * n. */
 void mc_conv_finish_positions(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
                               int64_t count);
 /* Runs the epilogue on the whole result, in blocks of one image and channel. For solvers without a fused

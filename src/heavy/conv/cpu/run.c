@@ -65,18 +65,9 @@ void mc_conv_finish_positions(const struct mc_conv_run *r, int64_t n, int64_t f,
                               int64_t count)
 {
     const int64_t *out = r->p->s.pass == CONV_INPUTS ? r->p->s.in : r->p->s.out, plane = out[1] * out[2];
-    while (r->epilogue && count > 0) {
-        const int64_t u0 = u / plane, u1 = u / out[2] % out[1], u2 = u % out[2];
-        int64_t size[5] = { 1, nf, 1, 1, MC_MIN(out[2] - u2, count) };
-        if (u2 == 0 && count >= out[2]) {
-            size[3] = MC_MIN(out[1] - u1, count / out[2]);
-        }
-        if (u % plane == 0 && count >= plane) {
-            size[2] = count / plane;
-        }
-        conv_finish(r, (int64_t[]){ n, f, u0, u1, u2 }, size);
-        u += size[2] * size[3] * size[4];
-        count -= size[2] * size[3] * size[4];
+    if (count > 0) {
+        conv_finish(r, (int64_t[]){ n, f, u / plane, u / out[2] % out[1], u % out[2] },
+                    (int64_t[]){ 1, nf, 1, 1, count });
     }
 }
 

@@ -11,6 +11,7 @@
 
 enum {
     LINE = 64,                       /* bytes; every vector is a divisor */
+    BLOCK = 32768,                   /* bytes of C that are finished at once */
     THIN = 16,                       /* columns at most that are skinny.c's */
     LEAST_K = 64, MOST_BATCH = 64,   /* for dot products of the last columns */
 };
@@ -22,7 +23,9 @@ struct direct {
     bool stream;            /* C is larger than the caches */
     bool ahead;             /* rows of A are prefetched: they are adjacent, and more than L1 holds */
     bool early;             /* rows of B are prefetched: a panel takes more than half of L1 */
-    int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
+    int64_t mb, across;     /* rows of a task, a multiple of mr; parts of the columns */
+    bool by_columns;        /* consecutive tasks have the same columns, else the same rows */
+    int64_t wb;             /* columns that are multiplied, and finished, before a task's next */
     int slots;
     size_t panel_bytes;     /* of the workspace, one panel a slot */
     int64_t rest;           /* the last columns, which are dot products; 0: none */
@@ -58,12 +61,12 @@ static void look_ahead(const struct call *x, struct mc_gemm_tile *t, int64_t bat
 /* In row-major order of tiles, the order of C in memory. */
 static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct area *s)
 {
-    const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr, j1 = MC_MIN(s->j1, x->r.p->n - x->d->rest);
+    const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr;
     for (int64_t i = s->i0; i < s->i1; i += mr) {
         t->m = MC_MIN(s->i1 - i, mr);
         look_ahead(x, t, s->batch, i + mr, MC_MIN(s->i1 - i - mr, mr));
-        for (int64_t j = s->j0; j < j1; j += nr) {
-            t->n = MC_MIN(j1 - j, nr);
+        for (int64_t j = s->j0; j < s->j1; j += nr) {
+            t->n = MC_MIN(s->j1 - j, nr);
             t->b = gemm_b(&x->r, s->batch, 0, j);
             tile(x, t, s->batch, i, j);
             t->ahead_step = 0;
@@ -140,32 +143,47 @@ static void transposed(const struct call *x, struct mc_gemm_tile *t, const struc
     }
 }
 
+/* Block by block of columns, each with its epilogue while it is in a cache. */
+static void in_blocks(const struct call *x, struct mc_gemm_tile *t, const struct area *s)
+{
+    const int64_t whole = x->r.p->n - x->d->rest;
+    struct area b = *s;
+    for (; b.j0 < s->j1; b.j0 = b.j1) {
+        b.j1 = MC_MIN(b.j0 + x->d->wb, s->j1);
+        in_place(x, t, &b);
+        if (x->d->rest && b.j1 == whole) {
+            last_columns(x, s);
+            b.j1 = x->r.p->n;
+        }
+        gemm_finish(&x->r, b.batch, b.i0, b.j0, b.i1 - b.i0, b.j1 - b.j0);
+    }
+}
+
 static void task(void *arg, int64_t at, int slot)
 {
     const struct call *x = arg;
     const struct direct *d = x->d;
     const struct mc_gemm_problem *p = x->r.p;
-    const int64_t down = gemm_ceil(p->m, d->mb), across = gemm_ceil(p->n, d->nb);
-    struct area s = { .batch = at / (down * across),
-                      .i0 = at % down * d->mb,
-                      .j0 = at / down % across * d->nb };
+    const int64_t down = gemm_ceil(p->m, d->mb), of = at % (down * d->across), n = p->n - d->rest,
+                  i = d->by_columns ? of % down : of / d->across,
+                  j = d->by_columns ? of / down : of % d->across;
+    const struct area s = { .batch = at / (down * d->across),
+                            .i0 = i * d->mb,
+                            .i1 = MC_MIN((i + 1) * d->mb, p->m),
+                            .j0 = gemm_range_begin(n, d->kernel->nr, d->across, j),
+                            .j1 = gemm_range_begin(n, d->kernel->nr, d->across, j + 1) };
     struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1],
                               .alpha = p->alpha,
                               .c_row = p->cs[1], .stream = d->stream };
-    s.i1 = MC_MIN(s.i0 + d->mb, p->m);
-    s.j1 = MC_MIN(s.j0 + d->nb, p->n);
     if (d->transposed) {
         transposed(x, &t, &s, x->r.workspace + (size_t)slot * d->panel_bytes);
+        gemm_finish(&x->r, s.batch, s.i0, s.j0, s.i1 - s.i0, s.j1 - s.j0);
     } else {
-        in_place(x, &t, &s);
-    }
-    if (d->rest && s.j1 == p->n) {
-        last_columns(x, &s);
+        in_blocks(x, &t, &s);
     }
     if (d->stream) {
         d->kernel->drain();
     }
-    gemm_finish(&x->r, s.batch, s.i0, s.j0, s.i1 - s.i0, s.j1 - s.j0);
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -176,7 +194,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     if (d->rest) {
         mc_team_tasks(pack_task, &x, p->batch, d->slots, x.r.threads, mc_gemm_work(p) / (double)p->n);
     }
-    mc_team_tasks(task, &x, p->batch * gemm_ceil(p->m, d->mb) * gemm_ceil(p->n, d->nb), d->slots, x.r.threads,
+    mc_team_tasks(task, &x, p->batch * gemm_ceil(p->m, d->mb) * d->across, d->slots, x.r.threads,
                   mc_gemm_work(p));
     return MC_OK;
 }
@@ -280,6 +298,30 @@ static double estimate(const struct mc_problem *p_)
     return 6e-8 + 1e-8 * b + mc_gemm_team_seconds(seconds, tasks);
 }
 
+/* How C is divided into tasks. Few rows and many columns are divided by columns, so that no two threads read
+ * the same of B, which another layer's threads have often left in their caches; other products by rows, and a
+ * task's columns of B fill half of the L2 cache at most. A transposed panel serves all rows of a task. */
+static void choose_tasks(struct direct *d, const struct mc_gemm_problem *p)
+{
+    const int64_t size = mc_dtypes[p->dtype].size, mr = d->kernel->mr, nr = d->kernel->nr,
+                  panels = gemm_ceil(p->n - d->rest, nr), tiles = gemm_ceil(p->m, mr),
+                  most = MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), (int64_t)1),
+                  want = d->transposed ? 4 * d->slots : 24 * d->slots;
+    const bool many = mc_gemm_work(p) > 2e-6;
+    d->across = d->transposed ? panels : gemm_ceil(panels, most);
+    d->by_columns = !d->transposed && p->m < 2 * p->k;
+    if (many && !d->transposed && d->slots > 1) {
+        const int64_t few = gemm_ceil(want, p->batch * tiles), least = d->by_columns ? 2 * d->slots : 1;
+        d->across = MC_MIN(MC_MAX(d->across, MC_MAX(few, least)), panels);
+    }
+    d->mb = tiles * mr;
+    if (p->batch * d->across < want && many) {
+        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, p->batch * d->across) * mr), d->transposed ? 4 : 1) *
+                mr;
+    }
+    d->wb = MC_MAX(BLOCK / (d->mb * size * nr), (int64_t)4) * nr;
+}
+
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -293,26 +335,18 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->transposed = needs_turning(p);
     d->stream = mc_gemm_streams(p);
     d->slots = mc_team_size();
-    const int64_t mr = d->kernel->mr, nr = d->kernel->nr, panels = gemm_ceil(p->n, nr);
-    /* The columns of B of a task fill half of the L2 cache.  A transposed panel serves all rows of a task. */
-    d->nb = d->transposed ? nr
-                          : MC_MIN(panels, MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), 1)) * nr;
-    d->mb = gemm_ceil(p->m, mr) * mr;
-    const int64_t columns = p->batch * gemm_ceil(p->n, d->nb),
-                  want = d->transposed ? 4 * d->slots : 24 * d->slots;
-    if (columns < want && mc_gemm_work(p) > 2e-6) {
-        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->transposed ? 4 : 1) * mr;
-    }
     d->ahead = p->as[2] == 1 && p->as[1] == p->k && p->m * p->k * size > (int64_t)mc_cpu()->l1d;
-    d->early = d->kernel->early && !d->transposed && p->k * nr * size > (int64_t)mc_cpu()->l1d / 2;
+    d->early = d->kernel->early && !d->transposed &&
+               p->k * d->kernel->nr * size > (int64_t)mc_cpu()->l1d / 2;
     d->rest = last_of(p, d->kernel);
     d->rest_bytes = (size_t)(gemm_ceil(p->k * size, LINE) * LINE * d->rest);
     if (d->rest_bytes * (size_t)p->batch > p->base.options.workspace) {
         d->rest = 0;
     }
     d->base.workspace = d->rest ? d->rest_bytes * (size_t)p->batch : 0;
+    choose_tasks(d, p);
     if (d->transposed) {
-        d->panel_bytes = ((size_t)(p->k * nr * size) + 127) / 128 * 128;
+        d->panel_bytes = ((size_t)(p->k * d->kernel->nr * size) + 127) / 128 * 128;
         d->base.workspace = d->panel_bytes * (size_t)d->slots;
     }
     return &d->base;

@@ -9,6 +9,7 @@
 
 enum {
     LINE = 64,
+    SLOTS = 1024,
     BAND = 16384,    /* floats of a copy that a band should keep to */
     MOST = 1 << 20,  /* most floats of a copy */
 };
@@ -27,7 +28,8 @@ struct channels {
 struct call {
     const struct channels *d;
     struct mc_conv_run r;
-    float *w; /* packed filters: [block][tap][lanes] */
+    float *w;                   /* packed filters: [block][tap][lanes] */
+    bool *clean;                /* by slot: its copy has zeros around */
 };
 
 /* The widest vectors among those that leave the fewest lanes empty. */
@@ -155,6 +157,10 @@ static void task(void *arg, int64_t i, int slot)
     if (rows <= 0) {
         return;
     }
+    if (!x->clean[slot]) { /* by the thread that uses it */
+        memset(copy, 0, (size_t)d->copy * sizeof(float));
+        x->clean[slot] = true;
+    }
     copy_in(x, copy, (const float *)(const void *)x->r.at[CONV_X] + plane * in, channels,
             row * s->stride[1] - s->pad[1]);
     d->kernel->block(&(struct mc_depth_block){ .copy = copy,
@@ -181,14 +187,12 @@ static void task(void *arg, int64_t i, int slot)
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct channels *d = (const struct channels *)(const void *)plan;
-    struct call x = { d, mc_conv_bind(plan, operand, workspace, threads), NULL };
+    bool clean[SLOTS] = { false };
+    struct call x = { d, mc_conv_bind(plan, operand, workspace, threads), NULL, clean };
     x.w = (float *)(void *)x.r.prepared;
     if (!x.w) {
         x.w = (float *)(void *)x.r.workspace;
         pack(&x);
-    }
-    for (int slot = 0; slot < d->slots; slot++) {
-        memset(x.r.workspace + d->w_bytes + (size_t)slot * d->slot_bytes, 0, (size_t)d->copy * sizeof(float));
     }
     mc_team_tasks(task, &x, x.r.p->s.n * d->blocks * d->bands, d->slots, x.r.threads, mc_conv_work(x.r.p));
     return MC_OK;
@@ -198,7 +202,7 @@ static void prepare(const struct mc_plan *plan, void *const *operand, void *prep
                     int threads)
 {
     const struct channels *d = (const struct channels *)(const void *)plan;
-    const struct call x = { d, mc_conv_bind(plan, operand, workspace, threads), prepared };
+    const struct call x = { d, mc_conv_bind(plan, operand, workspace, threads), prepared, NULL };
     pack(&x);
 }
 
@@ -232,6 +236,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->w_bytes = w_bytes;
     d->slots = (int)MC_MAX(MC_MIN((size_t)mc_team_size(), (cap - MC_MIN(w_bytes, cap)) / d->slot_bytes),
                            (size_t)1);
+    d->slots = MC_MIN(d->slots, SLOTS);
     d->base.workspace = d->w_bytes + (size_t)d->slots * d->slot_bytes;
     return &d->base;
 }

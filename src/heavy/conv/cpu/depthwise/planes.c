@@ -10,6 +10,7 @@
 enum {
     LINE = 64,
     TAPS = 121,
+    SLOTS = 1024,
     BLOCK = 4096, PLANES = 16, /* floats of copies that are made together, and the most planes */
     COPY = 65536,              /* most floats of a copy: beyond it, the bands of solver depth are better */
 };
@@ -28,6 +29,7 @@ struct planes {
 struct call {
     const struct planes *d;
     struct mc_conv_run r;
+    bool *clean;                /* by slot: its copy has zeros around */
 };
 
 static int64_t lines(int64_t floats)
@@ -125,6 +127,10 @@ static void task(void *arg, int64_t i, int slot)
                   in = f.in[0] * f.in[1], out = f.out[0] * f.out[1];
     f.planes = MC_MIN(d->block, p->s.c - c);
     f.copy = (float *)(void *)(x->r.workspace + (size_t)slot * d->slot_bytes);
+    if (!x->clean[slot]) { /* by the thread that uses it */
+        memset(f.copy, 0, (size_t)d->copy * sizeof(float));
+        x->clean[slot] = true;
+    }
     f.sums = f.copy + d->copy;
     f.w = f.sums + d->sums;
     float *const taps = f.w + lines(f.taps * d->kernel->lanes);
@@ -155,10 +161,8 @@ static void task(void *arg, int64_t i, int slot)
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct planes *d = (const struct planes *)(const void *)plan;
-    struct call x = { d, mc_conv_bind(plan, operand, workspace, threads) };
-    for (int slot = 0; slot < d->slots; slot++) {
-        memset(x.r.workspace + (size_t)slot * d->slot_bytes, 0, (size_t)d->copy * sizeof(float));
-    }
+    bool clean[SLOTS] = { false };
+    struct call x = { d, mc_conv_bind(plan, operand, workspace, threads), clean };
     mc_team_tasks(task, &x, x.r.p->s.n * d->blocks, d->slots, x.r.threads, mc_conv_work(x.r.p));
     return MC_OK;
 }
@@ -174,6 +178,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         d->base.run = run;
         d->slots = (int)MC_MAX(MC_MIN((size_t)mc_team_size(), p_->options.workspace / d->slot_bytes),
                                (size_t)1);
+        d->slots = MC_MIN(d->slots, SLOTS);
         d->base.workspace = (size_t)d->slots * d->slot_bytes;
     }
     return d ? &d->base : NULL;

@@ -11,6 +11,8 @@
  *   EVEN(p)                            p[0], p[2], ... p[2 L - 2], without reading beyond
  *   BOTH(p, a, b)                      p[2 i] = a[i], p[2 i + 1] = b[i]
  *
+ *   MAX_BLOCK TIES_BLOCK               optional: the functions max_block and ties_block of kernel.h
+ *
  * If the last windows do not fill a vector, some windows before them are computed again with them. With fewer
  * windows than a vector they are done one by one. Kernels that add to memory take each window once. */
 #ifndef FUSED
@@ -236,6 +238,9 @@ static TARGET void NAME(share)(const struct mc_pool_row *r)
 static const struct mc_pool_kernel NAME(kernel) = {
     .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .ties = NAME(ties),
     .send = NAME(send), .share = NAME(share),
+#ifdef MAX_BLOCK
+    .max_block = MAX_BLOCK, .ties_block = TIES_BLOCK,
+#endif
 };
 #undef LOADS
 #undef XROW

@@ -198,7 +198,7 @@ TEST(conv_fft_far_spectra_are_the_same)
         }
         struct mc_fft_window w = { .rs = SIZE, .cs = 1, .dr = 1, .dc = 1 };
         for (int which = 0; which < FFT_SIZES; which++) {
-            const int size = 8 << which;
+            const int size = mc_fft_sizes[which];
             for (int l = 0; l < (*kernels[k])->lanes; l++) {
                 w.lane[l] = (struct mc_fft_lane){ .at = image + l * SIZE * SIZE,
                                                   .bottom = MC_MAX(size - l, 1),
@@ -234,7 +234,7 @@ TEST(conv_fft_leaves_out_what_is_zero)
           *all = mc_alloc_pages(sizeof(float) * numbers, "test");
     REQUIRE(image && tile && few && all, "no memory");
     for (int i = 0; i < (int)NELEM(kernels) * FFT_SIZES * SIZE; i++) {
-        const int k = i / SIZE / FFT_SIZES, which = i / SIZE % FFT_SIZES, size = 8 << which,
+        const int k = i / SIZE / FFT_SIZES, which = i / SIZE % FFT_SIZES, size = mc_fft_sizes[which],
                   cells = i % SIZE + 1;
         if (cells > size || !*kernels[k] || !mc_isa_only(sets[k])) {
             continue;

@@ -21,7 +21,7 @@ static const double FEW_TAPS = 0.55;
 static const double COLUMNS = 0.48, ROWS_TAKE = 0.5;
 /* cost of slim columns relative to full transforms: they stay in the cache, but product tiles are fewer */
 static const double SLIM_COLUMNS = 0.7;
-static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
+static const int winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
 static const struct mc_fft_kernel *kernel(void)
@@ -40,7 +40,7 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
                   *read = s->pass == CONV_INPUTS ? s->out : s->in;
     d->kernel = kernel();
     d->which = which;
-    d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : sizes[which];
+    d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : mc_fft_sizes[which];
     d->frequencies = which < 0 ? d->size * d->size : fft_frequencies(d->size);
     d->taps = s->k[1];
     d->slim = false;

@@ -112,6 +112,11 @@ FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo,
     const int half = size / 2;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     fft_any *const across = fitting(size, columns, &columns);
+    for (int l = 0; l < L && w->cs == 1; l++) {
+        for (int r = w->lane[l].top; r < w->lane[l].bottom; r++) {
+            __builtin_prefetch(w->lane[l].at + r * w->rs + w->lane[l].left);
+        }
+    }
     for (int r = lo; r < hi; r += 2) {
         read_row(size, w, r, columns, a);
         if (r + 1 < hi) {

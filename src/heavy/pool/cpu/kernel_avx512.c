@@ -163,6 +163,9 @@ static TARGET bool ties_block(const struct mc_pool_row *r)
 #undef MAX_BLOCK
 #undef TIES_BLOCK
 
+#ifdef MC_RUNTIME
+#define ONE_FORM
+#endif
 #define T double
 #define IT int64_t
 #define L 8

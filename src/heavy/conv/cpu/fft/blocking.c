@@ -5,7 +5,7 @@
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
-enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
+enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, LARGE = 2 << 20, PARTS = 12 };
 /* for each byte that one of many threads moves from or to memory; SLIM_: with slim filters */
 static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05;
 /* For each vector of a product, to begin and store its tile; for each byte of spectra, in whichever cache;
@@ -353,7 +353,9 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
     const int64_t tile = 4 * d->numbers * (d->all[C] + d->all[F]) *
                          d->frequencies; /* bytes of one tile's spectra */
     const int64_t filters = 4 * d->numbers * d->all[C] * d->all[F] * d->frequencies;
-    const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
+    /* A large L2 cache stands before a slow L3 cache. */
+    const int64_t l2 = (int64_t)mc_cpu()->l2, cached = l2 >= LARGE ? l2 / 4 : (int64_t)NEAR / 2;
+    const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, cached);
     const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)),
                                 (int64_t)LEAST);
     mc_fft_order(d, pass == CONV_WEIGHTS ? C : M);

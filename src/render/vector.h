@@ -254,8 +254,8 @@ VECTOR vf v_exp(vf x)
     return v_scale((v_exp_tail(r) * r + 1) * r + 1, n);
 }
 #else
-/* n is a multiple of 1/16: adding 1.5 * 2^19 rounds to one, and leaves n's sixteenths in the low four bits, which
- * select 2^(i/16) as t (1 + e).  The scaling takes n's floor. */
+/* n is a multiple of 1/16: adding 1.5 * 2^19 rounds to one, and leaves n's sixteenths in the low four bits,
+ * which select 2^(i/16) as t (1 + e).  The scaling takes n's floor. */
 static const vf v_exp_t = {
     1.000000000f, 1.044273734f, 1.090507746f, 1.138788581f, 1.189207077f, 1.241857767f, 1.296839595f,
     1.354255557f, 1.414213538f, 1.476826191f, 1.542210817f, 1.610490322f, 1.681792855f, 1.756252170f,

@@ -38,7 +38,8 @@ struct mc_pool_kernel {
     mc_pool_row_kernel *ties;
     mc_pool_row_kernel *send;   /* w = 1, s = 1: x[r][j] += key[j] is mark[r] ? y[j] : 0 */
     mc_pool_row_kernel *share;  /* w = 1, s = 1: x[r][j] += scale * y[j] */
-    /* max and ties of short rows without gaps, in blocks of rows. False: they refuse r; NULL: there are none */
+    /* max and ties of short rows without gaps,
+     * in blocks of rows. False: they refuse r. NULL: there are none */
     bool (*max_block)(const struct mc_pool_row *r), (*ties_block)(const struct mc_pool_row *r);
 };
 /* [0] is float32, [1] is float64; NULL: not compiled for this processor */

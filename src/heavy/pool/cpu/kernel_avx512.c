@@ -125,9 +125,9 @@ static TARGET bool ties_block(const struct mc_pool_row *r)
         block_max(cell, mark, &best);
         for (int i = 0; i < 4; i++) {
             const __m512 most = _mm512_permutexvar_ps(b.window[i], best);
-            _mm512_mask_storeu_ps(x + 4 * j + 16 * i, first_of(4 * n - 16 * i),
-                                  _mm512_maskz_permutexvar_ps(_mm512_cmp_ps_mask(v[i], most, _CMP_EQ_OQ),
-                                                              b.window[i], g));
+            _mm512_mask_storeu_ps(
+                x + 4 * j + 16 * i, first_of(4 * n - 16 * i),
+                _mm512_maskz_permutexvar_ps(_mm512_cmp_ps_mask(v[i], most, _CMP_EQ_OQ), b.window[i], g));
         }
     }
     return true;

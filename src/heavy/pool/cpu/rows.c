@@ -41,8 +41,8 @@ static struct band row_band(const struct columns *c, int64_t u0, int64_t u1, int
     return b;
 }
 
-/* Calls kernel, or mc_pool_max where it is NULL, for n windows from column j on. The first has cells [lo, lo + w); skip: the mark of its first
- * cell. */
+/* Calls kernel, or mc_pool_max where it is NULL, for n windows from column j on. The first has cells
+ * [lo, lo + w); skip: the mark of its first cell. */
 static void over_rows(const struct columns *c, const struct band *b, int64_t j, int64_t n, int64_t lo,
                       int64_t w, int64_t skip, mc_pool_row_kernel *kernel)
 {

@@ -10,8 +10,8 @@ enum {
     NEAR = 4 << 20, FAR = 24 << 20, /* most bytes of the planes of a chunk of images; FAR for weights */
     PART = 1024,                    /* positions of a task */
     OWN  = 2,                       /* most blocks for which tasks copy the source themselves */
-    /* by columns: most numbers of w; shares of the images; bytes of a channel and a block of y in the L1 cache;
-     * positions that a register sums */
+    /* by columns: most numbers of w; shares of the images; bytes of a channel and a block of y in the L1
+     * cache; positions that a register sums */
     FEW = 1 << 16, SHARES = 16, CLOSE = 48 << 10, ENOUGH = 8192,
 };
 
@@ -132,8 +132,8 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
             }
             d->tap[n].w = w;
             d->tap[n].off = d->columns ? (r[0] * d->columns + a[1]) * d->plane + e[0] * d->pitch
-                            : inputs ? (max_reach(s, 1) - e[0]) * d->pitch + max_reach(s, 2) - e[1]
-                                   : own * d->plane + e[0] * d->pitch + e[1];
+                            : inputs   ? (max_reach(s, 1) - e[0]) * d->pitch + max_reach(s, 2) - e[1]
+                                       : own * d->plane + e[0] * d->pitch + e[1];
             d->off[n] = d->tap[n].off;
             n++;
         }
@@ -204,8 +204,7 @@ static const char *refuse(const struct mc_problem *p_)
     if (mc_conv_not_plain(p)) {
         return mc_conv_not_plain(p);
     }
-    return fit(&d, p) ? NULL
-                                                 : "needs more workspace than the flag workspace allows";
+    return fit(&d, p) ? NULL : "needs more workspace than the flag workspace allows";
 }
 
 static void release(struct mc_plan *plan)

@@ -387,7 +387,8 @@ static void share_task(void *arg, int64_t task, int slot)
         x.n = MC_MIN(d->images, end - x.first);
         for (int64_t block = 0; block < s->groups * d->blocks; block++) {
             const int64_t g = block / d->blocks, f = g * d->to + block % d->blocks * DIRECT_ROWS;
-            const float *y = (const float *)(const void *)x.r.at[CONV_Y] + x.first * stride[0] + f * stride[1];
+            const float *y = (const float *)(const void *)x.r.at[CONV_Y] + x.first * stride[0] +
+                             f * stride[1];
             struct mc_direct_dots q = { .y = y, .y_image = stride[0], .y_step = stride[1] };
             q.rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
             if (block % d->blocks == 0) {

@@ -1,5 +1,5 @@
-/* lines.h: transforms of 3, 4, 8 and 16 complex numbers in registers, and of 8, 12, 16, 32 and 64 in memory, a part
- * of body.h. Elements are `from` floats apart, and results `to`.
+/* lines.h: transforms of 3, 4, 8 and 16 complex numbers in registers, and of 8, 12, 16, 32 and 64 in memory,
+ * a part of body.h. Elements are `from` floats apart, and results `to`.
  *
  * Invariant: elements known to be zero are not read: those beyond the first `live` quarters, or beyond the
  * first nine. */
@@ -269,7 +269,10 @@ FUSED fft_any *fitting(const int size, int count, int *reads)
         *reads = NINE;
         return fft64_nine;
     }
-    return live == 1   ? (size == 8 ? fft8_1 : size == 12 ? fft12_1 : size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
-           : live == 2 ? (size == 8 ? fft8_2 : size == 12 ? fft12_2 : size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)
-                       : (size == 8 ? fft8_4 : size == 12 ? fft12_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4);
+    if (size == 12) {
+        return live == 1 ? fft12_1 : live == 2 ? fft12_2 : fft12_4;
+    }
+    return live == 1   ? (size == 8 ? fft8_1 : size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
+           : live == 2 ? (size == 8 ? fft8_2 : size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)
+                       : (size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4);
 }

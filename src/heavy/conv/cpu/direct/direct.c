@@ -10,9 +10,9 @@ enum {
     NEAR = 4 << 20, FAR = 24 << 20, /* most bytes of the planes of a chunk of images; FAR for weights */
     PART = 1024,                    /* positions of a task */
     OWN  = 2,                       /* most blocks for which tasks copy the source themselves */
-    /* by columns: most numbers of w; shares of the images; bytes of a channel and a block of y in the L1
+    /* by columns: most numbers of w, and channels; shares of the images; bytes of a channel and a block of y in the L1
      * cache; positions that a register sums */
-    FEW = 1 << 16, SHARES = 16, CLOSE = 48 << 10, ENOUGH = 8192,
+    FEW = 1 << 16, CHANNELS = 4, SHARES = 16, CLOSE = 48 << 10, ENOUGH = 8192,
 };
 
 static const struct mc_direct_kernel *kernel(void)
@@ -79,13 +79,15 @@ static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
     return a * s->dilation[axis] % s->stride[axis];
 }
 
-/* The same for gradients of few filters, with a plane for each column of taps.  False: there are many. */
+/* The same with a plane for each column of taps: gradients of few filters, and forward of few channels, whose
+ * tasks copy them. */
 static bool columns(struct direct *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t lanes = d->kernel->lanes, size = sizeof(float);
+    const bool weights = s->pass == CONV_WEIGHTS;
     d->numbers = s->f * d->from * d->taps;
-    if (s->pass != CONV_WEIGHTS || d->numbers > FEW) {
+    if (weights ? d->numbers > FEW : s->pass != CONV_FORWARD || d->from > CHANNELS || d->to < DIRECT_ROWS) {
         return false;
     }
     d->columns = s->k[2];
@@ -96,6 +98,14 @@ static bool columns(struct direct *d, const struct mc_conv_problem *p)
     d->channel = d->plane * d->read[0].stride * d->columns;
     d->in_place = s->out[1] * d->pitch == d->positions && (s->out[2] == 1 || p->at.y[4] == 1) &&
                   (s->out[1] == 1 || p->at.y[3] == s->out[2]);
+    if (!weights) {
+        d->own = true;
+        d->images = s->n;
+        d->parts = 1;
+        d->rows = s->out[1];
+        d->in_place = d->in_place && p->alpha >= 1 && p->alpha <= 1 && p->beta >= 0 && p->beta <= 0;
+        return d->from * d->channel * size <= (int64_t)mc_cpu()->l2 / 8;
+    }
     d->shares = MC_MIN((int64_t)SHARES, s->n);
     const int64_t near = CLOSE / ((d->channel + DIRECT_ROWS * d->dy) * size),
                   all = (int64_t)mc_cpu()->l2 / 2 / (d->from * d->channel * size);
@@ -155,7 +165,7 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
 {
     const bool weights = s->pass == CONV_WEIGHTS;
     size_t at = 0;
-    if (d->columns) {
+    if (d->columns && weights) {
         d->slots = slots;
         d->sums_at = take(&at, d->shares * d->numbers * 2); /* of double */
         d->slot_at = at;

@@ -36,9 +36,9 @@ static const struct {
     { 1, 4,  { 31, 40 }, 4,  { 2, 1 },   3, 1, 1, 4 },
     { 1, 2,  { 5, 90 },  2,  { 4, 4 },   3, 1, 4, 2 },
     { 1, 9,  { 1, 700 }, 17, { 1, 2 },   1, 16, 0, 1 },         /* nothing is padded: x in place */
-    { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
     { 37, 3, { 12, 12 }, 6,  { 5, 5 },   1, 1, 0, 1, true },    /* one tile of 12; shares of images, y in place */
     { 1, 24, { 5, 7 },   320, { 3, 3 },  1, 1, 1, 1 },          /* too many filters for planes by columns */
+    { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
 };
 
 static struct mc_conv_problem problem(size_t i, enum mc_conv_pass pass)

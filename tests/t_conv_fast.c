@@ -154,6 +154,30 @@ TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_col2im, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 TEST(conv_depthwise_in_every_instruction_set) { try_sets(&mc_conv_depth, 24); }
 
+/* Few channels, y dense and in whole vectors: sums go to y; with a row more between planes of y they do not. */
+TEST(conv_direct_sums_where_the_result_is)
+{
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < 2 * NELEM(sets); i++) {
+        struct mc_conv_problem p = problem(NELEM(shapes) - 3, CONV_FORWARD);
+        p.alpha = 1;
+        p.beta = 0;
+        if (i % 2) {
+            p.at.y[1] += p.s.out[2];
+            p.at.y[0] = p.s.f * p.at.y[1];
+            p.at.y[3] += 1;
+        }
+        if (!mc_isa_only(sets[i / 2])) {
+            continue;
+        }
+        struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_direct);
+        CHECK(plan && mc_conv_verify(&p.base, plan) == MC_OK, "%s, %zu: %s", sets[i / 2], i % 2,
+              mc_last_error());
+        mc_plan_free(plan);
+    }
+    mc_isa_only(NULL);
+}
+
 /* solvers that libmonochord-run does not have */
 TEST(conv_implicit_in_every_instruction_set)
 {

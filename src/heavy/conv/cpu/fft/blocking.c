@@ -354,7 +354,7 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
                          d->frequencies; /* bytes of one tile's spectra */
     const int64_t filters = 4 * d->numbers * d->all[C] * d->all[F] * d->frequencies;
     /* A large L2 cache stands before a slow L3 cache. */
-    const int64_t l2 = (int64_t)mc_cpu()->l2, cached = l2 >= LARGE ? l2 / 2 : (int64_t)NEAR / 2;
+    const int64_t l2 = (int64_t)mc_cpu()->l2, cached = l2 >= LARGE ? l2 / 4 : (int64_t)NEAR / 2;
     const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, cached);
     const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)),
                                 (int64_t)LEAST);

@@ -10,9 +10,8 @@ enum {
     NEAR = 4 << 20, FAR = 24 << 20, /* most bytes of the planes of a chunk of images; FAR for weights */
     PART = 1024,                    /* positions of a task */
     OWN  = 2,                       /* most blocks for which tasks copy the source themselves */
-    /* by columns: most numbers of w, and channels; shares of the images; bytes of a channel and a block of y in the L1
-     * cache; positions that a register sums */
-    FEW = 1 << 16, CHANNELS = 4, SHARES = 16, CLOSE = 48 << 10, ENOUGH = 8192,
+    /* by columns: least images, which are the tasks; most numbers of w, and channels; shares of the images */
+    IMAGES = 8, FEW = 1 << 16, CHANNELS = 4, SHARES = 16,
 };
 
 static const struct mc_direct_kernel *kernel(void)
@@ -87,6 +86,9 @@ static bool columns(struct direct *d, const struct mc_conv_problem *p)
     const int64_t lanes = d->kernel->lanes, size = sizeof(float);
     const bool weights = s->pass == CONV_WEIGHTS;
     d->numbers = s->f * d->from * d->taps;
+    if (s->n < IMAGES) {
+        return false;
+    }
     if (weights ? d->numbers > FEW : s->pass != CONV_FORWARD || d->from > CHANNELS || d->to < DIRECT_ROWS) {
         return false;
     }
@@ -107,9 +109,10 @@ static bool columns(struct direct *d, const struct mc_conv_problem *p)
         return d->from * d->channel * size <= (int64_t)mc_cpu()->l2 / 8;
     }
     d->shares = MC_MIN((int64_t)SHARES, s->n);
-    const int64_t near = CLOSE / ((d->channel + DIRECT_ROWS * d->dy) * size),
+    /* A channel and a block of y stay in the L1 cache. */
+    const int64_t near = (int64_t)mc_cpu()->l1d / ((d->channel + DIRECT_ROWS * d->dy) * size),
                   all = (int64_t)mc_cpu()->l2 / 2 / (d->from * d->channel * size);
-    d->images = MC_MIN(MC_MIN(near, all), MC_MIN(ENOUGH / d->positions, conv_ceil(s->n, d->shares)));
+    d->images = MC_MIN(MC_MIN(near, all), MC_MIN(DIRECT_ENOUGH / d->positions, conv_ceil(s->n, d->shares)));
     d->images = MC_MAX(d->images, (int64_t)1);
     return true;
 }

@@ -14,6 +14,7 @@
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/conv/solver.h"
 
+enum { DIRECT_ENOUGH = 8192 }; /* positions whose products with one number of w a register sums */
 /* offset in a channel's planes; offset in w, without filter and channel */
 struct direct_tap { int64_t off, w; };
 /* How an axis is divided: element u of phase r is element u * stride + r - before of the array. */

@@ -3,8 +3,7 @@
  * Invariant: one task computes a block of the result, with all sums in one order. */
 #include "heavy/conv/cpu/direct/plan.h"
 
-/* TERMS: products that a register sums before the sum is added to memory; ENOUGH: the same for positions */
-enum { TERMS = 512, ENOUGH = 8192 };
+enum { TERMS = 512 }; /* products that a register sums before the sum is added to memory */
 struct call {
     const struct direct *d;
     struct mc_conv_run r;
@@ -313,8 +312,8 @@ static void dots_task(void *arg, int64_t task, int slot)
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = task % d->from, block = task / d->from, g = block / d->blocks, *stride = x->r.p->at.w;
     const int64_t f = g * d->to + block % d->blocks * DIRECT_ROWS,
-                  some = MC_MAX(ENOUGH / d->positions, (int64_t)1);
-    const int64_t vectors = d->positions / d->kernel->lanes, pieces = conv_ceil(d->positions, ENOUGH);
+                  some = MC_MAX(DIRECT_ENOUGH / d->positions, (int64_t)1);
+    const int64_t vectors = d->positions / d->kernel->lanes, pieces = conv_ceil(d->positions, DIRECT_ENOUGH);
     const int rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
     const double alpha = x->r.p->alpha, beta = x->r.p->beta;
     const bool last = x->first + x->n == s->n;
@@ -362,22 +361,26 @@ static void add_rows_of(const struct call *x, int64_t f, struct mc_direct_dots *
 {
     const struct direct *d = x->d;
     const int64_t most = conv_ceil(d->taps, conv_ceil(d->taps, d->kernel->most));
+    const int64_t vectors = d->positions / d->kernel->lanes, pieces = conv_ceil(d->positions, DIRECT_ENOUGH);
+    const float *const y = q->y;
     float part[DIRECT_ROWS][16];
     q->out = part[0];
     q->out_step = 16;
     q->images = x->n;
-    q->vectors = d->positions / d->kernel->lanes;
     q->x_image = d->from * d->channel;
-    for (int64_t c = 0; c < d->from; c++) {
-        q->x = source + c * d->channel;
+    for (int64_t i = 0; i < pieces * d->from; i++) {
+        const int64_t c = i % d->from, v = vectors * (i / d->from) / pieces;
+        q->vectors = vectors * (i / d->from + 1) / pieces - v;
+        q->y = y + v * d->kernel->lanes;
+        q->x = source + c * d->channel + v * d->kernel->lanes;
         for (int64_t t = 0; t < d->taps; t += q->taps) {
             q->off = d->off + t;
             q->taps = (int)MC_MIN(d->taps - t, most);
             d->kernel->dots(q);
             for (int r = 0; r < q->rows; r++) {
                 double *to = sums + ((f + r) * d->from + c) * d->taps + t;
-                for (int i = 0; i < q->taps; i++) {
-                    to[i] += part[r][i];
+                for (int k = 0; k < q->taps; k++) {
+                    to[k] += part[r][k];
                 }
             }
         }

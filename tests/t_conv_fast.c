@@ -155,7 +155,7 @@ TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_col2im, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 TEST(conv_depthwise_in_every_instruction_set) { try_sets(&mc_conv_depth, 24); }
 
-/* Few channels, y dense and in whole vectors: sums go to y; with a row more between planes of y they do not. */
+/* Few channels, y dense and in whole vectors: sums go to y. With gaps between its rows they do not. */
 TEST(conv_direct_sums_where_the_result_is)
 {
     static const char *const sets[] = { "avx512", "avx2", "plain" };

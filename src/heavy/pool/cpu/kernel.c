@@ -15,7 +15,7 @@ const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n)
     return table[mc_isa_fitting(lanes, n)][f64];
 }
 
-/* The kernels that may take r in blocks: the widest, if there are enough windows of 2 by 2; else those of k. */
+/* The kernels that may take r in blocks: the widest, if there are enough windows of 2 by 2; else k. */
 static const struct mc_pool_kernel *for_blocks(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
 {
     const bool f64 = k == mc_pool_avx512[1] || k == mc_pool_avx2[1] || k == mc_pool_plain[1];

@@ -38,8 +38,8 @@ struct direct {
     int64_t *off;                           /* tap[].off as an array */
     int64_t taps, from, to, blocks; /* taps; channels of a group read and computed; blocks of the latter */
     int64_t images;                         /* in a chunk */
-    /* Forward of few channels, and weights with few filters: a channel has a plane for each column of taps, as
-     * narrow as y, so that no position is computed in vain.  columns: their number, k[2]; 0: planes are
+    /* Forward of few channels, and weights with few filters: a channel has a plane for each column of taps,
+     * as narrow as y, so that no position is computed in vain.  columns: their number, k[2]; 0: planes are
      * padded.  For weights a task is a share of the images; it copies a chunk of them at a time, and has its
      * own sums. */
     int64_t columns, shares, numbers;       /* numbers: of w */

@@ -172,8 +172,8 @@ static void w_task(void *arg, int64_t task, int slot)
 
 /* ---- forward and inputs ---- */
 
-/* Computes all positions of one phase into out, whose rows are out_step apart, in pieces of channels that keep
- * sums short. */
+/* Computes all positions of one phase into out, whose rows are out_step apart, in pieces of channels that
+ * keep sums short. */
 static void sum_phase(const struct call *x, const float *source, const float *w, int64_t phase, int rows,
                       float *out, int64_t out_step)
 {

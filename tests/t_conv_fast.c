@@ -36,6 +36,9 @@ static const struct {
     { 1, 4,  { 31, 40 }, 4,  { 2, 1 },   3, 1, 1, 4 },
     { 1, 2,  { 5, 90 },  2,  { 4, 4 },   3, 1, 4, 2 },
     { 1, 9,  { 1, 700 }, 17, { 1, 2 },   1, 16, 0, 1 },         /* nothing is padded: x in place */
+    { 37, 3, { 12, 12 }, 6,  { 5, 5 },   1, 1, 0, 1, true },    /* one tile of 12; shares of images, y in place */
+    { 9, 1,  { 99, 97 }, 5,  { 3, 3 },   1, 1, 0, 1 },          /* planes that one register does not sum */
+    { 9, 24, { 5, 7 },   320, { 3, 3 },  1, 1, 1, 1 },          /* too many filters for planes by columns */
     { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
 };
 
@@ -152,6 +155,30 @@ TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_col2im, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 TEST(conv_depthwise_in_every_instruction_set) { try_sets(&mc_conv_depth, 24); }
 
+/* Few channels, y dense and in whole vectors: sums go to y. With gaps between its rows they do not. */
+TEST(conv_direct_sums_where_the_result_is)
+{
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < 2 * NELEM(sets); i++) {
+        struct mc_conv_problem p = problem(NELEM(shapes) - 4, CONV_FORWARD);
+        p.alpha = 1;
+        p.beta = 0;
+        if (i % 2) {
+            p.at.y[1] += p.s.out[2];
+            p.at.y[0] = p.s.f * p.at.y[1];
+            p.at.y[3] += 1;
+        }
+        if (!mc_isa_only(sets[i / 2])) {
+            continue;
+        }
+        struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_direct);
+        CHECK(plan && mc_conv_verify(&p.base, plan) == MC_OK, "%s, %zu: %s", sets[i / 2], i % 2,
+              mc_last_error());
+        mc_plan_free(plan);
+    }
+    mc_isa_only(NULL);
+}
+
 /* solvers that libmonochord-run does not have */
 TEST(conv_implicit_in_every_instruction_set)
 {
@@ -198,7 +225,7 @@ TEST(conv_fft_far_spectra_are_the_same)
         }
         struct mc_fft_window w = { .rs = SIZE, .cs = 1, .dr = 1, .dc = 1 };
         for (int which = 0; which < FFT_SIZES; which++) {
-            const int size = 8 << which;
+            const int size = mc_fft_sizes[which];
             for (int l = 0; l < (*kernels[k])->lanes; l++) {
                 w.lane[l] = (struct mc_fft_lane){ .at = image + l * SIZE * SIZE,
                                                   .bottom = MC_MAX(size - l, 1),
@@ -234,7 +261,7 @@ TEST(conv_fft_leaves_out_what_is_zero)
           *all = mc_alloc_pages(sizeof(float) * numbers, "test");
     REQUIRE(image && tile && few && all, "no memory");
     for (int i = 0; i < (int)NELEM(kernels) * FFT_SIZES * SIZE; i++) {
-        const int k = i / SIZE / FFT_SIZES, which = i / SIZE % FFT_SIZES, size = 8 << which,
+        const int k = i / SIZE / FFT_SIZES, which = i / SIZE % FFT_SIZES, size = mc_fft_sizes[which],
                   cells = i % SIZE + 1;
         if (cells > size || !*kernels[k] || !mc_isa_only(sets[k])) {
             continue;

@@ -197,6 +197,64 @@ TEST(ties_of_nan_and_of_equal_cells)
     mc_plan_free(plan);
 }
 
+/* The number of the first maximum among four cells; NaN is larger than all. */
+static int first_most(const float *v)
+{
+    int best = 0;
+    for (int i = 1; i < 4; i++) {
+        best = !isnan(v[best]) && (isnan(v[i]) || v[i] > v[best]) ? i : best;
+    }
+    return best;
+}
+
+/* Rows of 1 to 17 windows of 2 x 2 cells in planes that follow each other: maxima, their marks, and gradients
+ * that ties share, with equal cells and NaN. */
+TEST(pool_of_short_rows)
+{
+    static const char *const kernels[] = { "plain", "avx2", "avx512" };
+    enum { PLANES = 6, MOST = 34, WINDOWS = PLANES * MOST * MOST / 4 };
+    static float x[PLANES * MOST * MOST], y[WINDOWS], g[WINDOWS], dx[PLANES * MOST * MOST];
+    static uint8_t mark[WINDOWS];
+    for (int turn = 0; turn < 17 * (int)NELEM(kernels); turn++) {
+        const int in = 2 + turn % 17 * 2, out = in / 2, all = PLANES * out * out;
+        if (!mc_isa_only(kernels[turn / 17])) {
+            continue;
+        }
+        struct mc_pool_problem forward = plain_problem(POOL_MAX, POOL_FORWARD, in, 2, 2),
+                               spread = plain_problem(POOL_MAX, POOL_SPREAD, in, 2, 2);
+        spread.s.key = POOL_KEY_X;
+        memcpy(spread.at[POOL_KEY], spread.at[POOL_X], sizeof spread.at[POOL_X]);
+        for (int i = 0; i < 4 * all; i++) {
+            x[i] = below(20) ? (float)below(4) : (float)NAN;
+            g[i / 4] = (float)(1 + i / 4 % 100);
+        }
+        struct mc_plan *const plans[] = { mc_pool_plan(&forward, AS_FLAGS(NULL)),
+                                          mc_pool_plan(&spread, AS_FLAGS(NULL)) };
+        REQUIRE(plans[0] && plans[1], "%s", mc_last_error());
+        CHECK(plans[0]->run(plans[0], (void *[]){ x, y, mark, NULL, NULL }, NULL, 1) == MC_OK &&
+                  plans[1]->run(plans[1], (void *[]){ dx, g, x, NULL, NULL }, NULL, 1) == MC_OK,
+              "%s", mc_last_error());
+        int wrong = 0;
+        for (int w = 0; w < all; w++) {
+            const int corner = w / out * 2 * in + w % out * 2, at[] = { 0, 1, in, in + 1 };
+            float cell[4];
+            for (int i = 0; i < 4; i++) {
+                cell[i] = x[corner + at[i]];
+            }
+            const int best = first_most(cell);
+            wrong += mark[w] != best || memcmp(&y[w], &cell[best], sizeof y[w]) != 0;
+            for (int i = 0; i < 4; i++) {
+                const float want = cell[i] >= cell[best] ? g[w] : 0;
+                wrong += !(dx[corner + at[i]] >= want && dx[corner + at[i]] <= want);
+            }
+        }
+        CHECK(wrong == 0, "%s, rows of %d windows: %d numbers are wrong", kernels[turn / 17], out, wrong);
+        mc_plan_free(plans[0]);
+        mc_plan_free(plans[1]);
+    }
+    mc_isa_only(NULL);
+}
+
 TEST(pool_words_and_plans)
 {
     static const struct { enum mc_pool_mode mode; enum mc_pool_pass pass; const char *word; } cases[] = {

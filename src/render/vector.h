@@ -2,7 +2,8 @@
  * decides which they are); the library itself does not include it.  It needs AVX-512 and gcc or clang.
  *
  * Functions are straight-line; vm has a bit for each lane.  v_exp and the others keep the error bounds of the
- * functions of the same names in math_f32.def, for every float: tests/t_math.c runs both. */
+ * functions of the same names in math_f32.def, for every float: tests/t_math.c runs both.  EXACT_KERNELS is
+ * defined in front of exact kernels (dialect_c.c), whose functions keep the bits of their namesakes too. */
 typedef float vf __attribute__((vector_size(64)));
 typedef float vu __attribute__((vector_size(64), aligned(4), may_alias)); /* in memory, unaligned */
 typedef int vi __attribute__((vector_size(64)));
@@ -40,6 +41,11 @@ VECTOR vf v_pick(vf a, vi k, vf b)
 {
     return (vf)__builtin_ia32_vpermi2varps512(a, k, b);
 }
+/* lane i is lane k[i], modulo 16, of a */
+VECTOR vf v_lane(vf a, vi k)
+{
+    return (vf)__builtin_ia32_permvarsf512(a, k);
+}
 #else
 VECTOR vf v_sel(vm c, vf a, vf b)
 {
@@ -72,6 +78,10 @@ VECTOR void v_stream(float *p, vf a)
 VECTOR vf v_pick(vf a, vi k, vf b)
 {
     return (vf)__builtin_ia32_vpermi2varps512_mask(a, k, b, (vm)-1);
+}
+VECTOR vf v_lane(vf a, vi k)
+{
+    return (vf)__builtin_ia32_permvarsf512_mask(a, k, (vf){ 0 }, (vm)-1);
 }
 #endif
 /* bits of a where c is 1, of b where it is 0 */
@@ -236,12 +246,33 @@ VECTOR vf v_exp_rest(vf x, vf n)
 {
     return v_within(x - n * 0x1.62e400p-1f - n * 0x1.7f7d1cp-20f, v_all(0.375f));
 }
+#ifdef EXACT_KERNELS
 VECTOR vf v_exp(vf x)
 {
     vf n = v_rint(x * 0x1.715476p+0f);
     vf r = v_exp_rest(x, n);
     return v_scale((v_exp_tail(r) * r + 1) * r + 1, n);
 }
+#else
+/* n is a multiple of 1/16: adding 1.5 * 2^19 rounds to one, and leaves n's sixteenths in the low four bits,
+ * which select 2^(i/16) as t (1 + e).  The scaling takes n's floor. */
+static const vf v_exp_t = {
+    1.000000000f, 1.044273734f, 1.090507746f, 1.138788581f, 1.189207077f, 1.241857767f, 1.296839595f,
+    1.354255557f, 1.414213538f, 1.476826191f, 1.542210817f, 1.610490322f, 1.681792855f, 1.756252170f,
+    1.834008098f, 1.915206552f };
+static const vf v_exp_e = {
+    0, 4.628547e-08f, -1.199216e-08f, 4.729782e-08f, 3.193418e-08f, 3.621057e-08f, -3.099072e-08f,
+    -7.475213e-09f, 1.711427e-08f, -3.047683e-08f, 5.233334e-09f, 6.107592e-09f, -1.471961e-08f,
+    -5.258795e-09f, -6.128260e-09f, 5.140609e-09f };
+VECTOR vf v_exp(vf x)
+{
+    vf k = x * 0x1.715476p+0f + 0x1.8p+19f, n = k - 0x1.8p+19f;
+    vf r = v_exp_rest(x, n), t = v_lane(v_exp_t, (vi)k);
+    vf q = (r * 0x1.55575ap-3f + 0x1.0002p-1f) * r + 1;
+    q = q * r + v_lane(v_exp_e, (vi)k); /* e^r (1 + e) - 1 */
+    return v_scale(t * q + t, n);
+}
+#endif
 VECTOR vf v_expm1(vf x)
 {
     vf n = v_rint(x * 0x1.715476p+0f);

@@ -46,15 +46,27 @@ static void reduce_element(struct print *p, int v)
     }
 }
 
-/* Is one vector computed before an accumulator can take the next?  Then two accumulators alternate. */
-static bool is_cheap(const struct print *p)
+static double cost_of_vector(const struct print *p)
 {
     double cost = 0;
     for (size_t i = 0; i < p->k->val.n; i++) {
         const struct mc_kval *v = &p->k->val.at[i];
         cost += !p->need[i] || v->kind != K_OP ? 0 : v->op->flags & OP_COSTLY ? 20 : 1;
     }
-    return cost <= 8;
+    return cost;
+}
+
+/* Is one vector computed before an accumulator can take the next?  Then two accumulators alternate. */
+static bool is_cheap(const struct print *p)
+{
+    return cost_of_vector(p) <= 8;
+}
+
+/* Are two vectors of a map computed side by side?  The compiler interleaves them, so that fewer instructions
+ * wait for operands.  Long maps do not gain, and would take longer to compile. */
+static bool in_pairs(const struct print *p)
+{
+    return p->k->mode == KERNEL_MAP && !is_cheap(p) && cost_of_vector(p) <= 64;
 }
 
 /* Is v a sum of a row?  Lanes add a few elements in float, then in double. */
@@ -176,7 +188,7 @@ static void fetch_page(struct print *p)
     mc_str_add(p->out, "} ");
 }
 
-static void body(struct print *p)
+static void define_values(struct print *p)
 {
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
@@ -195,15 +207,57 @@ static void body(struct print *p)
             mc_str_addf(p->out, "*(vu *)(b%d + j) = v%zu; ", v->saved, i);
         }
     }
-    each_reduction(p, reduce_element);
-    for (size_t i = 0; i < k->operand.n; i++) {
-        if (is_stored_in_loop(p, &k->operand.at[i])) {
+}
+
+static void store_values(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (is_stored_in_loop(p, &p->k->operand.at[i])) {
             store(p, (int)i);
         }
     }
-    if (k->mode == KERNEL_MAP && !p->single) {
+    if (p->k->mode == KERNEL_MAP && !p->single) {
         fetch_page(p);
     }
+}
+
+static void body(struct print *p)
+{
+    define_values(p);
+    each_reduction(p, reduce_element);
+    store_values(p);
+}
+
+/* "h3 = v3; ": for each value that is stored */
+static void each_stored(struct print *p, const char *format)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        bool again = false; /* a value may be stored twice */
+        for (size_t k = 0; k < i; k++) {
+            again |= p->k->operand.at[k].dst && p->k->operand.at[k].val == o->val;
+        }
+        const bool changes = !(p->steady && p->steady[o->val]) && p->k->val.at[o->val].kind != K_CONST;
+        if (is_stored_in_loop(p, o) && !again && changes) {
+            mc_str_addf(p->out, format, o->val, o->val);
+        }
+    }
+}
+
+/* Both vectors are computed before either is stored: a load does not wait for a store in front of it. */
+static void print_pairs(struct print *p)
+{
+    mc_str_add(p->out, "for (; j + 16 < m; j += 32) { ");
+    each_stored(p, "vf h%d; ");
+    mc_str_add(p->out, "{ ");
+    define_values(p);
+    each_stored(p, "h%d = v%d; ");
+    mc_str_add(p->out, "} { const i64 first = j; { const i64 j = first + 16; ");
+    body(p);
+    mc_str_add(p->out, "} } ");
+    each_stored(p, "const vf v%d = h%d; ");
+    store_values(p);
+    mc_str_add(p->out, "}\n");
 }
 
 /* Defines the values of a map that no iteration changes, as the factors of a channel: the compiler cannot
@@ -410,6 +464,8 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
         body(p);
         p->second = false;
         mc_str_add(p->out, "} } }\n");
+    } else if (in_pairs(p)) {
+        print_pairs(p);
     }
     walk(p);
     if (two) {

@@ -41,6 +41,7 @@ struct mc_pool_plane {
     const struct mc_pool_grid *g;
     char *at[POOL_NARRAY];          /* KEY may be NULL */
     int64_t lanes;                  /* number of lanes from these addresses on */
+    int64_t planes;                 /* number of planes from these addresses on: 1 unless planes are joint */
     void *scratch;                  /* of this thread */
 };
 typedef void mc_pool_work(const struct mc_plan *plan, const struct mc_pool_plane *at);
@@ -50,12 +51,15 @@ struct mc_pool_planes {
     struct mc_pool_grid grid;
     mc_pool_work *work;
     int64_t lane_parts; /* parts that the lanes of a plane are divided into; 1 unless the plan sets it */
+    bool joint; /* work takes several planes at once: their windows are rows of one tall plane */
     int slots;                      /* most threads */
     size_t bytes;                   /* of scratch for each thread */
 };
 /* Allocates a plan of `size` bytes that begins with struct mc_pool_planes and is otherwise zero. NULL: out of
  * memory. */
 void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work *work);
+/* Do windows along axis 1 cover it without overlap, and does each plane begin where the one before ends? */
+bool mc_pool_planes_follow(const struct mc_pool_planes *d, const struct mc_pool_problem *p);
 void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes); /* sets the bytes of scratch for each thread */
 bool mc_pool_keyed(const struct mc_pool_problem *p);  /* true: the problem has a third array */
 /* Runs the epilogue on planes [from, to) of the result, lanes [lane, lane + lanes) of each. */

@@ -42,6 +42,9 @@
 #define TURN            x86_turn4_f32
 #include "heavy/gemm/cpu/kernel_body.h"
 
+#ifdef MC_RUNTIME
+#define ONE_OUTER
+#endif
 #define T               double
 #define V               __m256d
 #define L               4

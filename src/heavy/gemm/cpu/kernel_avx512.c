@@ -62,6 +62,9 @@ static void drain(void)
 #define TURN            x86_turn8_f32
 #include "heavy/gemm/cpu/kernel_body.h"
 
+#ifdef MC_RUNTIME
+#define ONE_OUTER
+#endif
 #define T               double
 #define V               __m512d
 #define L               8

@@ -3,6 +3,8 @@
  *   dot       k of x has stride 1: dot products of rows of x and columns of s
  *   outer     p of x has stride 1: columns of x are scaled by elements of s and added
  *
+ * In libmonochord-run float64 has one outer for every q, with its sums in memory: ONE_OUTER.
+ *
  * Invariant: the order of a sum depends only on sizes and strides. */
 
 /* Adds the products of one vector of k of four rows and of q columns. */
@@ -66,6 +68,11 @@ FUSED void NAME(dot)(const struct mc_gemm_dot *t, const int q)
 
 #define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that fit in registers */
 
+#ifdef ONE_OUTER
+#pragma push_macro("UNROLL")
+#undef UNROLL
+#define UNROLL(n)
+#endif
 /* full: the nv vectors have np elements. */
 FUSED void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv, const bool full)
 {
@@ -137,6 +144,10 @@ FUSED void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv,
         }
     }
 }
+
+#ifdef ONE_OUTER
+#pragma pop_macro("UNROLL")
+#endif
 
 /* out = (add ? out : 0) + s[k] * x[k] + ... over `rows` values of k, each of which is a contiguous stream
  * of x. */
@@ -243,6 +254,24 @@ static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
     {                                                                                              \
         NAME(dot)(t, q);                                                                           \
     }
+#ifdef ONE_OUTER
+static TARGET __attribute__((noinline)) void NAME(outer_of)(const struct mc_gemm_outer *t, int q)
+{
+    const int most = OUTER_P(q), step = t->np == most * L ? most : MC_MIN(most, 2);
+    struct mc_gemm_outer piece = *t;
+    for (int64_t p = 0; p < t->np; p += step * L) {
+        piece.x = (const T *)t->x + p;
+        piece.out = (T *)t->out + p;
+        piece.np = MC_MIN(t->np - p, (int64_t)(step * L));
+        NAME(outer)(&piece, q, step, false);
+    }
+}
+#define OUTER(q)                                                                                   \
+    static TARGET void NAME(outer##q)(const struct mc_gemm_outer *t)                               \
+    {                                                                                              \
+        NAME(outer_of)(t, q);                                                                      \
+    }
+#else
 /* Where at most two vectors fit, whole and partial ones are one function: it decides in each step. */
 #define OUTER(q)                                                                                   \
     static TARGET void NAME(outer##q)(const struct mc_gemm_outer *t)                               \
@@ -255,5 +284,6 @@ static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
             NAME(outer_rest)(t, q);                                                                \
         }                                                                                          \
     }
+#endif
 EACH_DOT(DOT)
 EACH_OUTER(OUTER)

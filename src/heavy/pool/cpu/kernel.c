@@ -14,3 +14,26 @@ const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n)
     }
     return table[mc_isa_fitting(lanes, n)][f64];
 }
+
+/* The kernels that may take r in blocks: the widest, if there are enough windows of 2 by 2; else k. */
+static const struct mc_pool_kernel *for_blocks(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
+{
+    const bool f64 = k == mc_pool_avx512[1] || k == mc_pool_avx2[1] || k == mc_pool_plain[1];
+    return r->s == 2 && r->w == 2 && r->n * r->bands >= 64 ? mc_pool_kernel(f64, INT64_MAX) : k;
+}
+
+void mc_pool_max(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
+{
+    const struct mc_pool_kernel *wide = for_blocks(k, r);
+    if (!wide->max_block || !wide->max_block(r)) {
+        k->max(r);
+    }
+}
+
+void mc_pool_ties_of(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
+{
+    const struct mc_pool_kernel *wide = for_blocks(k, r);
+    if (!wide->ties_block || !wide->ties_block(r)) {
+        k->ties(r);
+    }
+}

@@ -38,6 +38,9 @@ struct mc_pool_kernel {
     mc_pool_row_kernel *ties;
     mc_pool_row_kernel *send;   /* w = 1, s = 1: x[r][j] += key[j] is mark[r] ? y[j] : 0 */
     mc_pool_row_kernel *share;  /* w = 1, s = 1: x[r][j] += scale * y[j] */
+    /* max and ties of short rows without gaps,
+     * in blocks of rows. False: they refuse r. NULL: there are none */
+    bool (*max_block)(const struct mc_pool_row *r), (*ties_block)(const struct mc_pool_row *r);
 };
 /* [0] is float32, [1] is float64; NULL: not compiled for this processor */
 extern const struct mc_pool_kernel *const mc_pool_avx512[2], *const mc_pool_avx2[2], *const mc_pool_plain[2];
@@ -48,5 +51,8 @@ void mc_pool_sum_slow(const struct mc_pool_row *r, int64_t band, int64_t from, b
 
 /* The fastest that this processor supports for n adjacent windows. */
 const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n);
+/* max and ties by k, or in blocks where the processor has kernels for them. */
+void mc_pool_max(const struct mc_pool_kernel *k, const struct mc_pool_row *r);
+void mc_pool_ties_of(const struct mc_pool_kernel *k, const struct mc_pool_row *r);
 
 #endif

@@ -56,6 +56,9 @@ INLINE void f32_both(float *p, __m256 a, __m256 b)
 #define BOTH f32_both
 #include "heavy/pool/cpu/kernel_body.h"
 
+#ifdef MC_RUNTIME
+#define ONE_FORM
+#endif
 #define T double
 #define IT int64_t
 #define L 4

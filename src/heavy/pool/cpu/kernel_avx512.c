@@ -23,8 +23,119 @@ INLINE void f32_both(float *p, __m512 a, __m512 b)
     _mm512_storeu_ps(p, _mm512_permutex2var_ps(a, lo, b));
     _mm512_storeu_ps(p + 16, _mm512_permutex2var_ps(a, hi, b));
 }
+
+/* ---- rows of up to 16 windows of 2 x 2 cells, elements without gaps: several such rows fill up to four
+ * registers, from which permutations take the cells of up to 16 windows ---- */
+
+struct block {
+    int64_t windows;           /* of one block */
+    __m512i cell[4], window[4]; /* where cell i of each window is; the window of each element of register v */
+    __mmask16 high[4];         /* cells that are in registers 2 and 3 */
+};
+
+static inline bool block_fits(const struct mc_pool_row *r, char *const *x, int64_t band)
+{
+    return r->s == 2 && r->w == 2 && r->nrow == 2 && r->n <= 16 && r->n * r->bands >= 64 &&
+           x[1] - x[0] == 8 * r->n && band == 16 * r->n && r->y_band == 4 * r->n &&
+           (!r->key || r->key_band == r->n);
+}
+
+static TARGET struct block block_of(int64_t n)
+{
+    struct block b = { .windows = 16 / n * n };
+    int32_t cell[4][16] = { 0 }, window[64] = { 0 };
+    for (int32_t w = 0; w < b.windows; w++) {
+        for (int32_t i = 0; i < 4; i++) {
+            const int32_t at = (int32_t)(w / n * 4 * n + i / 2 * 2 * n + w % n * 2 + i % 2);
+            cell[i][w] = at;
+            window[at] = w;
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        b.cell[i] = _mm512_loadu_si512(cell[i]);
+        b.window[i] = _mm512_loadu_si512(window + 16 * i);
+        b.high[i] = _mm512_test_epi32_mask(b.cell[i], _mm512_set1_epi32(32));
+    }
+    return b;
+}
+
+INLINE __mmask16 first_of(int64_t n)
+{
+    return (__mmask16)(n >= 16 ? 0xffff : n > 0 ? (1u << n) - 1 : 0);
+}
+
+INLINE void block_load(const struct block *b, const float *from, int64_t windows, __m512 *x, __m512 *cell)
+{
+    for (int i = 0; i < 4; i++) {
+        x[i] = _mm512_maskz_loadu_ps(first_of(4 * windows - 16 * i), from + 16 * i);
+    }
+    for (int i = 0; i < 4; i++) {
+        cell[i] = _mm512_mask_blend_ps(b->high[i], _mm512_permutex2var_ps(x[0], b->cell[i], x[1]),
+                                       _mm512_permutex2var_ps(x[2], b->cell[i], x[3]));
+    }
+}
+
+INLINE __m512i block_max(const __m512 *cell, const int32_t *mark, __m512 *best)
+{
+    __m512i at = _mm512_set1_epi32(mark[0]);
+    *best = cell[0];
+    for (int i = 1; i < 4; i++) {
+        const __mmask16 k = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(*best, *best, _CMP_ORD_Q), cell[i],
+                                                    *best, _CMP_NLE_UQ);
+        *best = _mm512_mask_blend_ps(k, *best, cell[i]);
+        at = _mm512_mask_blend_epi32(k, at, _mm512_set1_epi32(mark[i / 2] + i % 2));
+    }
+    return at;
+}
+
+static TARGET bool max_block(const struct mc_pool_row *r)
+{
+    if (!block_fits(r, r->x, r->x_band) || r->more || (r->key && r->wide)) {
+        return false;
+    }
+    const struct block b = block_of(r->n);
+    const float *x = (const float *)(void *)r->x[0];
+    for (int64_t j = 0, all = r->n * r->bands; j < all; j += b.windows) {
+        const int64_t n = MC_MIN(all - j, b.windows);
+        __m512 v[4], cell[4], best;
+        block_load(&b, x + 4 * j, n, v, cell);
+        const __m512i at = block_max(cell, r->mark, &best);
+        _mm512_mask_storeu_ps((float *)r->y + j, first_of(n), best);
+        if (r->key) {
+            _mm512_mask_cvtepi32_storeu_epi8((char *)r->key + j, first_of(n), at);
+        }
+    }
+    return true;
+}
+
+static TARGET bool ties_block(const struct mc_pool_row *r)
+{
+    if (!block_fits(r, r->x, r->x_band) || r->k[1] - r->k[0] != 8 * r->n || r->k_band != r->x_band) {
+        return false;
+    }
+    static const int32_t mark[2] = { 0 };
+    const struct block b = block_of(r->n);
+    const float *k = (const float *)(const void *)r->k[0];
+    float *x = (float *)(void *)r->x[0];
+    for (int64_t j = 0, all = r->n * r->bands; j < all; j += b.windows) {
+        const int64_t n = MC_MIN(all - j, b.windows);
+        const __m512 g = _mm512_maskz_loadu_ps(first_of(n), (const float *)r->y + j);
+        __m512 v[4], cell[4], best;
+        block_load(&b, k + 4 * j, n, v, cell);
+        block_max(cell, mark, &best);
+        for (int i = 0; i < 4; i++) {
+            const __m512 most = _mm512_permutexvar_ps(b.window[i], best);
+            _mm512_mask_storeu_ps(
+                x + 4 * j + 16 * i, first_of(4 * n - 16 * i),
+                _mm512_maskz_permutexvar_ps(_mm512_cmp_ps_mask(v[i], most, _CMP_EQ_OQ), b.window[i], g));
+        }
+    }
+    return true;
+}
 #undef INLINE
 
+#define MAX_BLOCK max_block
+#define TIES_BLOCK ties_block
 #define T float
 #define V __m512
 #define I __m512i
@@ -49,7 +160,12 @@ INLINE void f32_both(float *p, __m512 a, __m512 b)
 #define EVEN f32_even
 #define BOTH f32_both
 #include "heavy/pool/cpu/kernel_body.h"
+#undef MAX_BLOCK
+#undef TIES_BLOCK
 
+#ifdef MC_RUNTIME
+#define ONE_FORM
+#endif
 #define T double
 #define IT int64_t
 #define L 8

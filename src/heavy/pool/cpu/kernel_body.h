@@ -11,6 +11,9 @@
  *   EVEN(p)                            p[0], p[2], ... p[2 L - 2], without reading beyond
  *   BOTH(p, a, b)                      p[2 i] = a[i], p[2 i + 1] = b[i]
  *
+ *   ONE_FORM                           optional: max and sum have one loop for all windows
+ *   MAX_BLOCK TIES_BLOCK               optional: the functions max_block and ties_block of kernel.h
+ *
  * If the last windows do not fill a vector, some windows before them are computed again with them. With fewer
  * windows than a vector they are done one by one. Kernels that add to memory take each window once. */
 #ifndef FUSED
@@ -77,6 +80,10 @@ FUSED void NAME(max_row)(const struct mc_pool_row *r, int w, int s, bool marks)
 static TARGET void NAME(max)(const struct mc_pool_row *r)
 {
     const bool marks = r->key != NULL;
+#ifdef ONE_FORM
+    if (r->s == 1 || r->s == 2) {
+        NAME(max_row)(r, r->w, (int)r->s, marks);
+#else
     if (r->s == 2 && r->w == 2) {
         marks ? NAME(max_row)(r, 2, 2, true) : NAME(max_row)(r, 2, 2, false);
     } else if (r->s == 2 && r->w == 3) {
@@ -85,6 +92,7 @@ static TARGET void NAME(max)(const struct mc_pool_row *r)
         NAME(max_row)(r, r->w, 2, marks);
     } else if (r->s == 1) {
         marks ? NAME(max_row)(r, r->w, 1, true) : NAME(max_row)(r, r->w, 1, false);
+#endif
     } else {
         for (int64_t band = 0; band < r->bands; band++) {
             mc_pool_max_slow(r, band, 0, sizeof(T) == 8);
@@ -121,6 +129,10 @@ FUSED void NAME(sum_row)(const struct mc_pool_row *r, int w, int s)
 
 static TARGET void NAME(sum)(const struct mc_pool_row *r)
 {
+#ifdef ONE_FORM
+    if (r->s == 1 || r->s == 2) {
+        NAME(sum_row)(r, r->w, (int)r->s);
+#else
     if (r->s == 2 && r->w == 2) {
         NAME(sum_row)(r, 2, 2);
     } else if (r->s == 2) {
@@ -129,6 +141,7 @@ static TARGET void NAME(sum)(const struct mc_pool_row *r)
         NAME(sum_row)(r, 3, 1);
     } else if (r->s == 1) {
         NAME(sum_row)(r, r->w, 1);
+#endif
     } else {
         for (int64_t band = 0; band < r->bands; band++) {
             mc_pool_sum_slow(r, band, 0, sizeof(T) == 8);
@@ -236,6 +249,9 @@ static TARGET void NAME(share)(const struct mc_pool_row *r)
 static const struct mc_pool_kernel NAME(kernel) = {
     .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .ties = NAME(ties),
     .send = NAME(send), .share = NAME(share),
+#ifdef MAX_BLOCK
+    .max_block = MAX_BLOCK, .ties_block = TIES_BLOCK,
+#endif
 };
 #undef LOADS
 #undef XROW

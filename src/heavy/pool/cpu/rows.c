@@ -41,8 +41,8 @@ static struct band row_band(const struct columns *c, int64_t u0, int64_t u1, int
     return b;
 }
 
-/* Calls kernel for n windows from column j on. The first has cells [lo, lo + w); skip: the mark of its first
- * cell. */
+/* Calls kernel, or mc_pool_max where it is NULL, for n windows from column j on. The first has cells
+ * [lo, lo + w); skip: the mark of its first cell. */
 static void over_rows(const struct columns *c, const struct band *b, int64_t j, int64_t n, int64_t lo,
                       int64_t w, int64_t skip, mc_pool_row_kernel *kernel)
 {
@@ -74,7 +74,11 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
             left--;
             if (r.nrow == POOL_ROWS || left == 0) {
                 r.scale = left ? 1 : scale; /* scales the whole sum, once */
-                kernel(&r);
+                if (kernel) {
+                    kernel(&r);
+                } else {
+                    mc_pool_max(c->kernel, &r);
+                }
                 r.more = true;
                 r.nrow = 0;
             }
@@ -232,9 +236,8 @@ static void scatter_mean(const struct columns *c, const struct band *b)
 /* ---- a plane ---- */
 
 /* True if windows do not overlap and cover the image, so that X need not be cleared. */
-static bool covers_image(const struct columns *c)
+static bool covers_image(const struct mc_pool_shape *s)
 {
-    const struct mc_pool_shape *s = &c->p->s;
     bool all = s->key == POOL_KEY_MARKS && s->mark == MC_UINT8 && s->w[2] == 2;
     for (int i = 0; i < 3; i++) {
         all = all && s->stride[i] == s->w[i] && s->pad[i] == 0 && s->in[i] == s->out[i] * s->w[i];
@@ -262,7 +265,7 @@ static void run_band(const struct columns *c, int64_t u0, int64_t u1, int64_t ba
     const struct band b = row_band(c, u0, u1, bands);
     const bool max = c->p->s.mode == POOL_MAX;
     if (c->p->s.pass == POOL_FORWARD) {
-        over_columns(c, &b, max ? c->kernel->max : c->kernel->sum);
+        over_columns(c, &b, max ? NULL : c->kernel->sum);
     } else if (max) {
         scatter_by_argmax(c, &b);
     } else {
@@ -284,13 +287,13 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
                                .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size,
                                .from = r->whole[2].from,
                                .to = r->whole[2].to };
-    if (s->pass == POOL_SPREAD && !covers_image(&c)) {
+    if (s->pass == POOL_SPREAD && !covers_image(s)) {
         clear(&c);
     }
     for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
         for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
             const bool many = u1 == rows.from && rows.to > u1;
-            run_band(&c, u0, u1, many ? rows.to - u1 : 1);
+            run_band(&c, u0, u1, (many ? rows.to - u1 : 1) * at->planes);
             u1 = many ? rows.to - 1 : u1;
         }
     }
@@ -333,6 +336,10 @@ static struct mc_plan *plan(const struct mc_problem *p)
     if (q->s.pass == POOL_SPREAD && q->s.mode != POOL_MAX) {
         mc_pool_scratch(&r->planes, (size_t)q->s.in[2] * mc_dtypes[q->dtype].size);
     }
+    const bool shares = q->s.pass == POOL_SPREAD && q->s.mode != POOL_MAX;
+    r->planes.joint = !shares && r->whole[1].to - r->whole[1].from == q->s.out[1] &&
+                      (q->s.pass != POOL_SPREAD || covers_image(&q->s)) &&
+                      mc_pool_planes_follow(&r->planes, q);
     return &r->planes.base;
 }
 

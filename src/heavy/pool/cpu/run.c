@@ -150,7 +150,7 @@ static int64_t lanes_from(const struct mc_pool_planes *d, int64_t part)
 }
 
 /* Planes may be small, so it divides only if there are several axes or parts of lanes. */
-static void run_plane(const struct job *j, int64_t number, int slot)
+static void run_plane(const struct job *j, int64_t number, int64_t planes, int slot)
 {
     const struct mc_pool_planes *d = j->d;
     const struct mc_pool_grid *g = &d->grid;
@@ -172,7 +172,7 @@ static void run_plane(const struct job *j, int64_t number, int slot)
         plane = i ? plane / g->size[i] : 0;
     }
     const struct mc_pool_plane p = {
-        .g = g, .lanes = to - from, .scratch = j->scratch + (size_t)slot * d->bytes,
+        .g = g, .lanes = to - from, .planes = planes, .scratch = j->scratch + (size_t)slot * d->bytes,
         .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size,
                 (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
                 mc_pool_keyed(q)
@@ -198,8 +198,14 @@ static void chunk(void *arg, int64_t task, int slot)
     const struct job *j = arg;
     const struct mc_pool_planes *d = j->d;
     int64_t begin = task * j->chunk;
-    for (int64_t i = begin, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
-        run_plane(j, i, slot);
+    const int64_t end = MC_MIN(begin + j->chunk, j->n);
+    for (int64_t i = begin, n; d->joint && i < end; i += n) {
+        n = MC_MIN(j->near, end - i);
+        run_plane(j, i, n, slot);
+        mc_pool_finish(j->operand, &d->grid, i, i + n, 0, d->grid.lanes);
+    }
+    for (int64_t i = begin; !d->joint && i < end; i++) {
+        run_plane(j, i, 1, slot);
         if (d->lane_parts > 1) {
             const int64_t from = lanes_from(d, i % d->lane_parts), to = lanes_from(d, i % d->lane_parts + 1);
             mc_pool_finish(j->operand, &d->grid, i / d->lane_parts, i / d->lane_parts + (to > from), from,
@@ -237,6 +243,21 @@ void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work 
         mc_pool_grid(p, &d->grid);
     }
     return d;
+}
+
+bool mc_pool_planes_follow(const struct mc_pool_planes *d, const struct mc_pool_problem *p)
+{
+    const struct mc_pool_shape *s = &p->s;
+    const struct mc_pool_grid *g = &d->grid;
+    const int64_t rows[POOL_NARRAY] = { [POOL_X] = s->in[1],
+                                        [POOL_Y] = s->out[1],
+                                        [POOL_KEY] = s->key == POOL_KEY_X ? s->in[1] : s->out[1] };
+    bool follow = g->lanes == 1 && g->nfree == 1 && s->in[0] == 1 && s->w[0] == 1 && s->pad[1] == 0 &&
+                  s->stride[1] == s->w[1] && s->in[1] == s->out[1] * s->w[1];
+    for (int r = 0; follow && r < POOL_NARRAY; r++) {
+        follow = g->at[r][0] == rows[r] * g->slot[r][1];
+    }
+    return follow;
 }
 
 void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes)

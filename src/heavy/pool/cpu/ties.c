@@ -8,7 +8,8 @@ struct ties {
     struct mc_pool_planes planes;
     struct mc_pool_span whole; /* of pooled axis 2 */
     const struct mc_pool_kernel *kernel;
-    bool covers;               /* each cell is in a window */
+    struct mc_pool_span rows;  /* of pooled axis 1, where rows of windows are taken together */
+    bool covers, quick;        /* each cell is in a window; kernels take the windows along axis 2 */
 };
 
 /* Window j: cells [lo, hi) of each row. */
@@ -32,23 +33,32 @@ struct ties {
 WINDOW(float, f32)
 WINDOW(double, f64)
 
+/* Windows inside the image, of all bands of r; first: cell of the first window. */
+static void inside(const struct ties *t, struct mc_pool_row *r, int64_t from, int64_t first, int64_t size)
+{
+    void *const y = r->y;
+    r->n = t->whole.to - from;
+    r->y = (char *)y + from * size;
+    for (int i = 0; i < r->nrow; i++) {
+        r->x[i] += first * size;
+        r->k[i] += first * size;
+    }
+    mc_pool_ties_of(t->kernel, r);
+    for (int i = 0; i < r->nrow; i++) {
+        r->x[i] -= first * size;
+        r->k[i] -= first * size;
+    }
+    r->y = y;
+}
+
 /* One row of windows. */
 static void row(const struct ties *t, const struct mc_pool_shape *s, struct mc_pool_row *r, int64_t size)
 {
-    const struct mc_pool_span quick = s->w[2] == 2 && s->stride[2] == 2 ? t->whole
-                                                                        : (struct mc_pool_span){ 0, 0 };
     for (int64_t j = 0; j < s->out[2]; j++) {
         const struct mc_pool_clip c = pool_clip(s, 2, j);
-        if (j == quick.from && quick.to > j) {
-            struct mc_pool_row inside = *r;
-            inside.n = quick.to - j;
-            inside.y = (char *)r->y + j * size;
-            for (int i = 0; i < r->nrow; i++) {
-                inside.x[i] += c.lo * size;
-                inside.k[i] += c.lo * size;
-            }
-            t->kernel->ties(&inside);
-            j = quick.to - 1;
+        if (t->quick && j == t->whole.from && t->whole.to > j) {
+            inside(t, r, j, c.lo, size);
+            j = t->whole.to - 1;
         } else {
             (size == 4 ? window_f32 : window_f64)(r, j, c.lo, c.hi);
         }
@@ -77,10 +87,13 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
         clear(at, s, xs, size);
     }
     r.s = r.w = 2;
-    r.bands = 1;
-    r.x_band = r.y_band = r.k_band = 0;
-    for (int64_t u = 0; u < s->out[0] * s->out[1]; u++) {
+    r.key = NULL;
+    r.x_band = s->stride[1] * xs[1] * size;
+    r.y_band = ys[1] * size;
+    r.k_band = s->stride[1] * ks[1] * size;
+    for (int64_t u = 0; u < s->out[0] * s->out[1]; u += r.bands) {
         const int64_t u0 = u / s->out[1], u1 = u % s->out[1];
+        r.bands = u1 == t->rows.from && t->rows.to > u1 ? t->rows.to - u1 : 1;
         const struct mc_pool_clip c0 = pool_clip(s, 0, u0), c1 = pool_clip(s, 1, u1);
         r.nrow = 0;
         for (int64_t a = c0.lo; a < c0.hi; a++) {
@@ -90,6 +103,7 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
             }
         }
         r.y = at->at[POOL_Y] + (u0 * ys[0] + u1 * ys[1]) * size;
+        r.bands *= at->planes;
         row(t, s, &r, size);
     }
 }
@@ -125,12 +139,18 @@ static struct mc_plan *plan(const struct mc_problem *p)
         return NULL;
     }
     t->whole = mc_pool_windows_inside(&q->s, 2);
+    t->quick = q->s.w[2] == 2 && q->s.stride[2] == 2;
+    if (t->quick && t->whole.from == 0 && t->whole.to == q->s.out[2]) {
+        t->rows = mc_pool_windows_inside(&q->s, 1);
+    }
     t->kernel = mc_pool_kernel(q->dtype == MC_FLOAT64, t->whole.to - t->whole.from);
     t->covers = true;
     for (int i = 0; i < 3; i++) {
         t->covers &= q->s.stride[i] == q->s.w[i] && q->s.out[i] * q->s.w[i] - q->s.pad[i] >= q->s.in[i] &&
                      q->s.pad[i] >= 0;
     }
+    t->planes.joint = t->covers && t->rows.to - t->rows.from == q->s.out[1] &&
+                      mc_pool_planes_follow(&t->planes, q);
     return &t->planes.base;
 }
 

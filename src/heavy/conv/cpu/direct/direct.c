@@ -10,6 +10,8 @@ enum {
     NEAR = 4 << 20, FAR = 24 << 20, /* most bytes of the planes of a chunk of images; FAR for weights */
     PART = 1024,                    /* positions of a task */
     OWN  = 2,                       /* most blocks for which tasks copy the source themselves */
+    /* by columns: least images, which are the tasks; most numbers of w, and channels; shares of the images */
+    IMAGES = 8, FEW = 1 << 16, CHANNELS = 4, SHARES = 16,
 };
 
 static const struct mc_direct_kernel *kernel(void)
@@ -76,6 +78,45 @@ static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
     return a * s->dilation[axis] % s->stride[axis];
 }
 
+/* The same with a plane for each column of taps: gradients of few filters, and forward of few channels, whose
+ * tasks copy them. */
+static bool columns(struct direct *d, const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t lanes = d->kernel->lanes, size = sizeof(float);
+    const bool weights = s->pass == CONV_WEIGHTS;
+    d->numbers = s->f * d->from * d->taps;
+    if (s->n < IMAGES) {
+        return false;
+    }
+    if (weights ? d->numbers > FEW : s->pass != CONV_FORWARD || d->from > CHANNELS || d->to < DIRECT_ROWS) {
+        return false;
+    }
+    d->columns = s->k[2];
+    d->pitch = s->out[2];
+    d->read[1].count = s->out[2];
+    d->dy = d->positions = conv_ceil(s->out[1] * d->pitch, lanes) * lanes;
+    d->plane = max_reach(s, 1) * d->pitch + d->positions;
+    d->channel = d->plane * d->read[0].stride * d->columns;
+    d->in_place = s->out[1] * d->pitch == d->positions && (s->out[2] == 1 || p->at.y[4] == 1) &&
+                  (s->out[1] == 1 || p->at.y[3] == s->out[2]);
+    if (!weights) {
+        d->own = true;
+        d->images = s->n;
+        d->parts = 1;
+        d->rows = s->out[1];
+        d->in_place = d->in_place && p->alpha >= 1 && p->alpha <= 1 && p->beta >= 0 && p->beta <= 0;
+        return d->from * d->channel * size <= (int64_t)mc_cpu()->l2 / 8;
+    }
+    d->shares = MC_MIN((int64_t)SHARES, s->n);
+    /* A channel and a block of y stay in the L1 cache. */
+    const int64_t near = (int64_t)mc_cpu()->l1d / ((d->channel + DIRECT_ROWS * d->dy) * size),
+                  all = (int64_t)mc_cpu()->l2 / 2 / (d->from * d->channel * size);
+    d->images = MC_MIN(MC_MIN(near, all), MC_MIN(DIRECT_ENOUGH / d->positions, conv_ceil(s->n, d->shares)));
+    d->images = MC_MAX(d->images, (int64_t)1);
+    return true;
+}
+
 /* Lists the taps of every phase of the result, in their order in w. */
 static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
 {
@@ -103,8 +144,9 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
                 continue;
             }
             d->tap[n].w = w;
-            d->tap[n].off = inputs ? (max_reach(s, 1) - e[0]) * d->pitch + max_reach(s, 2) - e[1]
-                                   : own * d->plane + e[0] * d->pitch + e[1];
+            d->tap[n].off = d->columns ? (r[0] * d->columns + a[1]) * d->plane + e[0] * d->pitch
+                            : inputs   ? (max_reach(s, 1) - e[0]) * d->pitch + max_reach(s, 2) - e[1]
+                                       : own * d->plane + e[0] * d->pitch + e[1];
             d->off[n] = d->tap[n].off;
             n++;
         }
@@ -126,6 +168,15 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
 {
     const bool weights = s->pass == CONV_WEIGHTS;
     size_t at = 0;
+    if (d->columns && weights) {
+        d->slots = slots;
+        d->sums_at = take(&at, d->shares * d->numbers * 2); /* of double */
+        d->slot_at = at;
+        d->slot_bytes = 0;
+        d->dy_at = take(&d->slot_bytes, d->in_place ? 0 : images * DIRECT_ROWS * d->dy);
+        d->source_at = take(&d->slot_bytes, images * d->from * d->channel);
+        return at + (size_t)slots * d->slot_bytes;
+    }
     d->images = images;
     d->slots = slots;
     d->source_at = take(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
@@ -139,8 +190,16 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
 
 /* Takes as many images at a time as fit in the caches and the cap. False: not even one image fits in the
  * cap. */
-static bool fit(struct direct *d, const struct mc_conv_shape *s, size_t cap)
+static bool fit(struct direct *d, const struct mc_conv_problem *p)
 {
+    const struct mc_conv_shape *s = &p->s;
+    const size_t cap = p->base.options.workspace;
+    axes(d, s);
+    struct direct by_columns = *d;
+    if (columns(&by_columns, p) && lay_out(&by_columns, s, by_columns.images, 1) <= cap) {
+        *d = by_columns;
+        return true;
+    }
     const size_t near = s->pass == CONV_WEIGHTS ? FAR : NEAR;
     int64_t images = s->n;
     while (images > 1 && (lay_out(d, s, images, 1) > cap || d->w_at > near)) {
@@ -154,14 +213,11 @@ static bool fit(struct direct *d, const struct mc_conv_shape *s, size_t cap)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const struct mc_conv_shape *s = &p->s;
     struct direct d = { .kernel = kernel() };
     if (mc_conv_not_plain(p)) {
         return mc_conv_not_plain(p);
     }
-    axes(&d, s);
-    return fit(&d, s, p->base.options.workspace) ? NULL
-                                                 : "needs more workspace than the flag workspace allows";
+    return fit(&d, p) ? NULL : "needs more workspace than the flag workspace allows";
 }
 
 static void release(struct mc_plan *plan)
@@ -182,8 +238,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.run = mc_direct_run;
     d->base.destroy = release;
     d->kernel = kernel();
-    axes(d, &p->s);
-    if (!fit(d, &p->s, p->base.options.workspace)) {
+    if (!fit(d, p)) {
         mc_fail(MC_EUNSUPPORTED, "conv: the workspace is too small for one image in solver direct");
         mc_free(d);
         return NULL;
@@ -215,6 +270,9 @@ static double sum_cost(const struct direct *d, const struct mc_conv_shape *s)
 {
     const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps,
                  positions = (double)(d->positions * d->parts);
+    if (d->columns) {
+        return weights * (6e-9 * (double)s->n / (double)d->images + 2e-9 * (double)d->shares);
+    }
     return weights * 10e-9 *
            ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(positions, 8192) / 8192);
 }
@@ -226,6 +284,11 @@ static double plane_cost(const struct direct *d, const struct mc_conv_shape *s)
     const struct direct_axis *rows = &d->read[0], *columns = &d->read[1];
     const double lines = (double)(rows->count * rows->stride * columns->stride);
     const double written = (double)(d->to * d->positions) * (double)(d->parts * d->phases);
+    if (d->columns) {
+        const double own = (double)d->columns * (double)(s->out[1] + max_reach(s, 1)) * (double)rows->stride;
+        return from * ((double)d->channel * (s->stride[2] > 1 ? 1e-9 : 0.1e-9) + own * 2e-9) +
+               n * (double)(d->in_place ? 0 : d->to * d->dy) * 0.2e-9;
+    }
     const double copied = (double)d->channel * (columns->stride > 1 ? 0.5e-9 : 0.1e-9) + lines * 5e-9;
     return from * copied * (double)(d->own ? d->parts : 1) + n * written * 0.6e-9;
 }
@@ -245,8 +308,7 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     struct direct d = { .kernel = kernel() };
-    axes(&d, s);
-    fit(&d, s, p->base.options.workspace);
+    fit(&d, p);
     const bool weights = s->pass == CONV_WEIGHTS;
     const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
     const double positions = (double)d.positions * (double)d.parts,

@@ -14,6 +14,7 @@
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/conv/solver.h"
 
+enum { DIRECT_ENOUGH = 8192 }; /* positions whose products with one number of w a register sums */
 /* offset in a channel's planes; offset in w, without filter and channel */
 struct direct_tap { int64_t off, w; };
 /* How an axis is divided: element u of phase r is element u * stride + r - before of the array. */
@@ -37,7 +38,13 @@ struct direct {
     int64_t *off;                           /* tap[].off as an array */
     int64_t taps, from, to, blocks; /* taps; channels of a group read and computed; blocks of the latter */
     int64_t images;                         /* in a chunk */
-    size_t source_at, dy_at, w_at, slot_at, slot_bytes;
+    /* Forward of few channels, and weights with few filters: a channel has a plane for each column of taps,
+     * as narrow as y, so that no position is computed in vain.  columns: their number, k[2]; 0: planes are
+     * padded.  For weights a task is a share of the images; it copies a chunk of them at a time, and has its
+     * own sums. */
+    int64_t columns, shares, numbers;       /* numbers: of w */
+    bool in_place;                          /* y is read, or sums are written, where it is */
+    size_t source_at, dy_at, w_at, sums_at, slot_at, slot_bytes;
     int slots;
 };
 

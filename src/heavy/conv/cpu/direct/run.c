@@ -3,8 +3,7 @@
  * Invariant: one task computes a block of the result, with all sums in one order. */
 #include "heavy/conv/cpu/direct/plan.h"
 
-/* TERMS: products that a register sums before the sum is added to memory; ENOUGH: the same for positions */
-enum { TERMS = 512, ENOUGH = 8192 };
+enum { TERMS = 512 }; /* products that a register sums before the sum is added to memory */
 struct call {
     const struct direct *d;
     struct mc_conv_run r;
@@ -69,6 +68,63 @@ static void copy_channel(const struct call *x, int64_t n, int64_t c, int64_t top
     }
 }
 
+/* n adjacent floats, most often few. */
+static void copy_few(float *to, const float *from, int64_t n)
+{
+    enum { PIECE = 8 };
+    if (n < PIECE) {
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = from[i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n - PIECE; i += PIECE) {
+        memcpy(to + i, from + i, PIECE * sizeof *to);
+    }
+    memcpy(to + n - PIECE, from + n - PIECE, PIECE * sizeof *to);
+}
+
+/* A plane of rows as wide as y: what tap `column` of each row of phase `phase` reads at x. */
+static void copy_column(const struct call *x, const float *from, int64_t phase, int64_t column, float *to)
+{
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t *stride = x->r.p->at.x;
+    int64_t lo[2], hi[2];
+    inside(&d->read[0], phase, s->in[1], &lo[0], &hi[0]);
+    mc_conv_range(s, 2, column, &lo[1], &hi[1]);
+    const int64_t n = MC_MAX(hi[1] - lo[1], (int64_t)0), step = s->stride[2] * stride[4];
+    from += (phase - d->read[0].before) * stride[3] + conv_at(s, 2, lo[1], column) * stride[4];
+    if (lo[0] > 0 || hi[0] * d->pitch < d->plane || n < d->pitch) {
+        memset(to, 0, (size_t)d->plane * sizeof *to);
+    }
+    for (int64_t u = lo[0]; u < hi[0] && n; u++) {
+        const float *line = from + u * d->read[0].stride * stride[3];
+        float *row = to + u * d->pitch + lo[1];
+        if (step == 1) {
+            copy_few(row, line, n);
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            row[i] = line[i * step];
+        }
+    }
+}
+
+/* Copies the channels of group g of images [x->first, + x->n). */
+static void copy_columns(const struct call *x, int64_t g, float *to)
+{
+    const struct direct *d = x->d;
+    const int64_t *stride = x->r.p->at.x;
+    for (int64_t i = 0; i < x->n * d->from; i++) {
+        const float *from = (const float *)(const void *)x->r.at[CONV_X] +
+                            (x->first + i / d->from) * stride[0] + (g * d->from + i % d->from) * stride[1];
+        for (int64_t plane = 0; plane < d->read[0].stride * d->columns; plane++, to += d->plane) {
+            copy_column(x, from, plane / d->columns, plane % d->columns, to);
+        }
+    }
+}
+
 static void source_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
@@ -116,10 +172,10 @@ static void w_task(void *arg, int64_t task, int slot)
 
 /* ---- forward and inputs ---- */
 
-/* Computes all positions of one phase into out (rows, positions), in pieces of channels that keep sums
- * short. */
+/* Computes all positions of one phase into out, whose rows are out_step apart, in pieces of channels that
+ * keep sums short. */
 static void sum_phase(const struct call *x, const float *source, const float *w, int64_t phase, int rows,
-                      float *out)
+                      float *out, int64_t out_step)
 {
     const struct direct *d = x->d;
     const int64_t taps = d->first[phase + 1] - d->first[phase], vectors = d->positions / d->kernel->lanes;
@@ -128,7 +184,7 @@ static void sum_phase(const struct call *x, const float *source, const float *w,
     int64_t k = 0;
     do {
         struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel,
-                                   .out_step = d->positions, .channels = MC_MIN(most, d->from - k),
+                                   .out_step = out_step, .channels = MC_MIN(most, d->from - k),
                                    .taps = taps, .rows = rows, .add = k > 0 };
         s.w = w + k * taps * DIRECT_ROWS;
         for (int64_t i = 0; i < calls; i++) {
@@ -201,8 +257,15 @@ static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t
     const int64_t top = part * d->rows, row = block * DIRECT_ROWS;
     const int rows = (int)MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
     const float *w = at(x, d->w_at) + (g * d->blocks + block) * d->taps * d->from * DIRECT_ROWS;
+    if (d->in_place) {
+        const int64_t *stride = x->r.p->at.y;
+        sum_phase(x, source, w, 0, rows,
+                  (float *)(void *)x->r.result + n * stride[0] + (g * d->to + row) * stride[1], stride[1]);
+        finish_part(x, n, g * d->to + row, rows, top);
+        return;
+    }
     for (int64_t phase = 0; phase < d->phases; phase++) {
-        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out);
+        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out, d->positions);
         for (int r = 0; r < rows; r++) {
             write_phase(x, n, g * d->to + row + r, phase, top, out + r * d->positions);
         }
@@ -227,7 +290,11 @@ static void own_task(void *arg, int64_t task, int slot)
     const struct direct *d = x->d;
     const int64_t part = task % d->parts, image = task / d->parts, groups = x->r.p->s.groups;
     float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + DIRECT_ROWS * d->positions;
-    for (int64_t k = 0; k < d->from; k++) {
+    struct call one = { .d = d, .r = x->r, .first = x->first + image / groups, .n = 1 };
+    if (d->columns) {
+        copy_columns(&one, image % groups, source);
+    }
+    for (int64_t k = 0; k < d->from && !d->columns; k++) {
         copy_channel(x, x->first + image / groups, image % groups * d->from + k, part * d->rows,
                      source + k * d->channel);
     }
@@ -245,8 +312,8 @@ static void dots_task(void *arg, int64_t task, int slot)
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = task % d->from, block = task / d->from, g = block / d->blocks, *stride = x->r.p->at.w;
     const int64_t f = g * d->to + block % d->blocks * DIRECT_ROWS,
-                  some = MC_MAX(ENOUGH / d->positions, (int64_t)1);
-    const int64_t vectors = d->positions / d->kernel->lanes, pieces = conv_ceil(d->positions, ENOUGH);
+                  some = MC_MAX(DIRECT_ENOUGH / d->positions, (int64_t)1);
+    const int64_t vectors = d->positions / d->kernel->lanes, pieces = conv_ceil(d->positions, DIRECT_ENOUGH);
     const int rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
     const double alpha = x->r.p->alpha, beta = x->r.p->beta;
     const bool last = x->first + x->n == s->n;
@@ -286,6 +353,93 @@ static void dots_task(void *arg, int64_t task, int slot)
     }
 }
 
+/* ---- weights of few filters: a task is a share of the images ---- */
+
+/* Adds the sums of rows [f, f + rows) of y, whose first is at y, and of all channels of group g. */
+static void add_rows_of(const struct call *x, int64_t f, struct mc_direct_dots *q, const float *source,
+                        double *sums)
+{
+    const struct direct *d = x->d;
+    const int64_t most = conv_ceil(d->taps, conv_ceil(d->taps, d->kernel->most));
+    const int64_t vectors = d->positions / d->kernel->lanes, pieces = conv_ceil(d->positions, DIRECT_ENOUGH);
+    const float *const y = q->y;
+    float part[DIRECT_ROWS][16];
+    q->out = part[0];
+    q->out_step = 16;
+    q->images = x->n;
+    q->x_image = d->from * d->channel;
+    for (int64_t i = 0; i < pieces * d->from; i++) {
+        const int64_t c = i % d->from, v = vectors * (i / d->from) / pieces;
+        q->vectors = vectors * (i / d->from + 1) / pieces - v;
+        q->y = y + v * d->kernel->lanes;
+        q->x = source + c * d->channel + v * d->kernel->lanes;
+        for (int64_t t = 0; t < d->taps; t += q->taps) {
+            q->off = d->off + t;
+            q->taps = (int)MC_MIN(d->taps - t, most);
+            d->kernel->dots(q);
+            for (int r = 0; r < q->rows; r++) {
+                double *to = sums + ((f + r) * d->from + c) * d->taps + t;
+                for (int k = 0; k < q->taps; k++) {
+                    to[k] += part[r][k];
+                }
+            }
+        }
+    }
+}
+
+static void share_task(void *arg, int64_t task, int slot)
+{
+    struct call x = *(const struct call *)arg;
+    const struct direct *d = x.d;
+    const struct mc_conv_shape *s = &x.r.p->s;
+    const int64_t *stride = x.r.p->at.y, none[2] = { 0, 0 }, end = s->n * (task + 1) / d->shares;
+    char *own = x.r.workspace + d->slot_at + (size_t)slot * d->slot_bytes;
+    float *source = (float *)(void *)(own + d->source_at), *dy = (float *)(void *)(own + d->dy_at);
+    double *sums = (double *)(void *)(x.r.workspace + d->sums_at) + task * d->numbers;
+    memset(sums, 0, (size_t)d->numbers * sizeof *sums);
+    for (x.first = s->n * task / d->shares; x.first < end; x.first += x.n) {
+        x.n = MC_MIN(d->images, end - x.first);
+        for (int64_t block = 0; block < s->groups * d->blocks; block++) {
+            const int64_t g = block / d->blocks, f = g * d->to + block % d->blocks * DIRECT_ROWS;
+            const float *y = (const float *)(const void *)x.r.at[CONV_Y] + x.first * stride[0] +
+                             f * stride[1];
+            struct mc_direct_dots q = { .y = y, .y_image = stride[0], .y_step = stride[1] };
+            q.rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
+            if (block % d->blocks == 0) {
+                copy_columns(&x, g, source);
+            }
+            for (int64_t i = 0; i < x.n * q.rows && !d->in_place; i++) {
+                copy_plane(dy + i * d->dy, d->dy, d->pitch, d->write, none,
+                           y + i / q.rows * stride[0] + i % q.rows * stride[1], s->out + 1, stride + 3);
+                q.y = dy;
+                q.y_image = q.rows * d->dy;
+                q.y_step = d->dy;
+            }
+            add_rows_of(&x, f, &q, source, sums);
+        }
+    }
+}
+
+/* Adds the shares of filter f, in order. */
+static void join_task(void *arg, int64_t f, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const struct mc_conv_problem *p = x->r.p;
+    const double *sums = (const double *)(const void *)(x->r.workspace + d->sums_at);
+    (void)slot;
+    for (int64_t i = 0; i < d->from * d->taps; i++) {
+        const int64_t e = f * p->at.w[0] + i / d->taps * p->at.w[1] + d->tap[i % d->taps].w;
+        double sum = 0;
+        for (int64_t k = 0; k < d->shares; k++) {
+            sum += sums[k * d->numbers + f * d->from * d->taps + i];
+        }
+        sum = p->alpha * sum + (x->r.c0 ? p->beta * ((const float *)(const void *)x->r.c0)[e] : 0);
+        ((float *)(void *)x->r.result)[e] = (float)sum;
+    }
+    conv_finish(&x->r, (int64_t[]){ f, 0, 0, 0, 0 }, (int64_t[]){ 1, d->from, 1, p->s.k[1], p->s.k[2] });
+}
+
 /* ---- a call ---- */
 
 mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -295,6 +449,12 @@ mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *
     const struct mc_conv_shape *s = &x.r.p->s;
     const double work = mc_conv_work(x.r.p) * (double)d->images / (double)s->n;
     const bool weights = s->pass == CONV_WEIGHTS;
+    if (d->columns && weights) {
+        const double seconds = mc_conv_work(x.r.p);
+        mc_team_tasks(share_task, &x, d->shares, d->slots, x.r.threads, seconds);
+        mc_team_tasks(join_task, &x, s->f, x.r.threads, x.r.threads, (double)(d->numbers * d->shares) * 1e-9);
+        return MC_OK;
+    }
     if (!weights) {
         mc_team_tasks(w_task, &x, d->blocks * s->groups, x.r.threads, x.r.threads, work / 8);
     }

@@ -15,7 +15,7 @@
 #define REAL_MR     10
 #define EACH_REAL_ROWS(F) F(6) F(7) F(8) F(9) F(10)
 #define MATH        0.55
-#define TURN_CYCLES { 24, 16, 18, 35 }
+#define TURN_CYCLES { 24, 16, 18, 35, 18 }
 #define WINOGRAD_CYCLES { 25, 18 }
 #define TURN_SIZE   8
 #define TURN        x86_turn8_f32

@@ -5,7 +5,7 @@
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
-enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
+enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, LARGE = 2 << 20, PARTS = 12 };
 /* for each byte that one of many threads moves from or to memory; SLIM_: with slim filters */
 static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05;
 /* For each vector of a product, to begin and store its tile; for each byte of spectra, in whichever cache;
@@ -21,7 +21,7 @@ static const double FEW_TAPS = 0.55;
 static const double COLUMNS = 0.48, ROWS_TAKE = 0.5;
 /* cost of slim columns relative to full transforms: they stay in the cache, but product tiles are fewer */
 static const double SLIM_COLUMNS = 0.7;
-static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
+static const int winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
 static const struct mc_fft_kernel *kernel(void)
@@ -40,7 +40,7 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
                   *read = s->pass == CONV_INPUTS ? s->out : s->in;
     d->kernel = kernel();
     d->which = which;
-    d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : sizes[which];
+    d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : mc_fft_sizes[which];
     d->frequencies = which < 0 ? d->size * d->size : fft_frequencies(d->size);
     d->taps = s->k[1];
     d->slim = false;
@@ -353,7 +353,9 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
     const int64_t tile = 4 * d->numbers * (d->all[C] + d->all[F]) *
                          d->frequencies; /* bytes of one tile's spectra */
     const int64_t filters = 4 * d->numbers * d->all[C] * d->all[F] * d->frequencies;
-    const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
+    /* A large L2 cache stands before a slow L3 cache. */
+    const int64_t l2 = (int64_t)mc_cpu()->l2, cached = l2 >= LARGE ? l2 / 4 : (int64_t)NEAR / 2;
+    const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, cached);
     const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)),
                                 (int64_t)LEAST);
     mc_fft_order(d, pass == CONV_WEIGHTS ? C : M);

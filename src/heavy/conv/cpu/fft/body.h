@@ -40,12 +40,18 @@ FUSED void turn(float *to, int64_t to_row, const float *from, int64_t from_row, 
     }
 }
 
+/* Floats from one lane's row to the next where rows are turned: whole squares. */
+FUSED int row_pitch(const int size)
+{
+    return (size + TURN_SIZE - 1) / TURN_SIZE * TURN_SIZE;
+}
+
 FUSED void read_row(const int size, const struct mc_fft_window *w, int row, int columns, float *to)
 {
     _Alignas(64) float at[L * FFT_MOST];
     for (int l = 0; l < L; l++) {
         const struct mc_fft_lane *x = &w->lane[l];
-        float *line = at + l * size;
+        float *line = at + l * row_pitch(size);
         const bool in = row >= x->top && row < x->bottom;
         if (in && w->cs == 1 && w->dc == 1) {
             READ_ROW(line, x->at + row * w->rs, x->left, x->right, size);
@@ -56,17 +62,17 @@ FUSED void read_row(const int size, const struct mc_fft_window *w, int row, int 
             line[c * w->dc] = x->at[row * w->rs + c * w->cs];
         }
     }
-    turn(to, L, at, size, L, (columns + TURN_SIZE - 1) / TURN_SIZE * TURN_SIZE);
+    turn(to, L, at, row_pitch(size), L, (columns + TURN_SIZE - 1) / TURN_SIZE * TURN_SIZE);
 }
 
 FUSED void write_row(const int size, const struct mc_fft_window *w, int row, const float *from, float alpha,
                      float beta)
 {
     _Alignas(64) float at[L * FFT_MOST];
-    turn(at, size, from, L, size, L);
+    turn(at, row_pitch(size), from, L, size, L);
     for (int l = 0; l < L; l++) {
         const struct mc_fft_lane *x = &w->lane[l];
-        const float *line = at + l * size;
+        const float *line = at + l * row_pitch(size);
         if (row < x->top || row >= x->bottom) {
             continue;
         }
@@ -106,6 +112,11 @@ FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo,
     const int half = size / 2;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     fft_any *const across = fitting(size, columns, &columns);
+    for (int l = 0; l < L && w->cs == 1; l++) {
+        for (int r = w->lane[l].top; r < w->lane[l].bottom; r++) {
+            __builtin_prefetch(w->lane[l].at + r * w->rs + w->lane[l].left);
+        }
+    }
     for (int r = lo; r < hi; r += 2) {
         read_row(size, w, r, columns, a);
         if (r + 1 < hi) {
@@ -170,7 +181,7 @@ FUSED void interleave(const int size, const float *first, int64_t step, int64_t 
 
 FUSED fft_any *whole(const int size)
 {
-    return size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
+    return size == 8 ? fft8_4 : size == 12 ? fft12_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
 }
 
 /* The inverse of rows_of_window(). */
@@ -343,19 +354,22 @@ SIZES(8)
 SIZES(16)
 SIZES(32)
 SIZES(64)
+SIZES(12)
 
 #include "heavy/conv/cpu/fft/products.h"
 #include "heavy/conv/cpu/winograd_body.h"
 
 static const struct mc_fft_kernel kernel = {
     .lanes = L, .math = MATH, .turn = TURN_CYCLES,
-    .forward = { forward8, forward16, forward32, forward64 },
-    .inverse = { inverse8, inverse16, inverse32, inverse64 },
-    .filter_rows = { filter_rows8, filter_rows16, filter_rows32, filter_rows64 },
-    .filter_rows_back = { filter_rows_back8, filter_rows_back16, filter_rows_back32, filter_rows_back64 },
-    .filter_column = { filter_column8, filter_column16, filter_column32, filter_column64 },
+    .forward = { forward8, forward16, forward32, forward64, forward12 },
+    .inverse = { inverse8, inverse16, inverse32, inverse64, inverse12 },
+    .filter_rows = { filter_rows8, filter_rows16, filter_rows32, filter_rows64, filter_rows12 },
+    .filter_rows_back = { filter_rows_back8, filter_rows_back16, filter_rows_back32, filter_rows_back64,
+                          filter_rows_back12 },
+    .filter_column = { filter_column8, filter_column16, filter_column32, filter_column64,
+                       filter_column12 },
     .filter_column_back = { filter_column_back8, filter_column_back16, filter_column_back32,
-                            filter_column_back64 },
+                            filter_column_back64, filter_column_back12 },
     .product = product,
     .real_product = real_product, .winograd_turn = WINOGRAD_CYCLES,
     .winograd_forward = { winograd_forward4, winograd_forward6 },

@@ -14,7 +14,8 @@
  * role: operands that are read as whole tiles, filters of three taps, and operands that are two or four
  * wide. */
 enum { WINOGRAD_SIZES = 2, WINOGRAD_WHOLE = 0, WINOGRAD_FILTER, WINOGRAD_NARROW };
-enum { FFT_LANES = 16, FFT_SIZES = 4, FFT_MOST = 64 };  /* most lanes; sizes 8, 16, 32, 64; the largest */
+enum { FFT_LANES = 16, FFT_SIZES = 5, FFT_MOST = 64 };  /* most lanes; sizes; the largest */
+static const int mc_fft_sizes[FFT_SIZES] = { 8, 16, 32, 64, 12 };
 /* One lane's window on an array. Element (r, c) is at[r * rs + c * cs] for top <= r < bottom and left <= c <
  * right, and zero elsewhere. */
 struct mc_fft_lane {

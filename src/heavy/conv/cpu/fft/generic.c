@@ -14,7 +14,7 @@
 #define REAL_MR     8
 #define EACH_REAL_ROWS(F) F(5) F(6) F(7) F(8)
 #define MATH        0.6
-#define TURN_CYCLES { 60, 60, 70, 100 }
+#define TURN_CYCLES { 60, 60, 70, 100, 60 }
 #define WINOGRAD_CYCLES { 120, 100 }
 #define TURN_SIZE   4
 #define TURN        turn4

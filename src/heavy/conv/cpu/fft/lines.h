@@ -1,5 +1,5 @@
-/* lines.h: transforms of 4, 8 and 16 complex numbers in registers, and of 8, 16, 32 and 64 in memory, a part
- * of body.h. Elements are `from` floats apart, and results `to`.
+/* lines.h: transforms of 3, 4, 8 and 16 complex numbers in registers, and of 8, 12, 16, 32 and 64 in memory,
+ * a part of body.h. Elements are `from` floats apart, and results `to`.
  *
  * Invariant: elements known to be zero are not read: those beyond the first `live` quarters, or beyond the
  * first nine. */
@@ -25,6 +25,31 @@ static const float turn_im[] = {
     0.923879533f, 0.956940336f, 0.98078528f, 0.995184727f, 1, 0.995184727f, 0.98078528f, 0.956940336f,
     0.923879533f, 0.881921264f, 0.831469612f, 0.773010453f, 0.707106781f,
 };
+
+/* exp(-2 pi i k / 12) */
+static const float twelfth_re[] = { 1, 0.866025404f, 0.5f, 0, -0.5f, -0.866025404f, -1 };
+static const float twelfth_im[] = { 0, -0.5f, -0.866025404f, -1, -0.866025404f, -0.5f, 0 };
+
+/* exp(-2 pi i k / size) */
+FUSED float root_re(const int size, int k)
+{
+    return size == 12 ? twelfth_re[k] : turn_re[k * (FFT_MOST / size)];
+}
+
+FUSED float root_im(const int size, int k)
+{
+    return size == 12 ? twelfth_im[k] : turn_im[k * (FFT_MOST / size)];
+}
+
+FUSED void fft3(const V *xr, const V *xi, V *yr, V *yi)
+{
+    const V sr = xr[1] + xr[2], si = xi[1] + xi[2];
+    const V dr = (xr[1] - xr[2]) * 0.866025404f, di = (xi[1] - xi[2]) * 0.866025404f;
+    const V ar = xr[0] - sr * 0.5f, ai = xi[0] - si * 0.5f;
+    yr[0] = xr[0] + sr, yi[0] = xi[0] + si;
+    yr[1] = ar + di, yi[1] = ai - dr;
+    yr[2] = ar - di, yi[2] = ai + dr;
+}
 
 FUSED void fft4(const V *xr, const V *xi, V *yr, V *yi)
 {
@@ -93,6 +118,8 @@ FUSED void fft_part(const int m, const V *xr, const V *xi, V *yr, V *yi)
         fft8(xr, xi, yr, yi);
     } else if (m == 4) {
         fft4(xr, xi, yr, yi);
+    } else if (m == 3) {
+        fft3(xr, xi, yr, yi);
     } else {
         yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
         yr[1] = xr[0] - xr[1], yi[1] = xi[0] - xi[1];
@@ -104,7 +131,7 @@ FUSED void fft_part(const int m, const V *xr, const V *xi, V *yr, V *yi)
 FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re,
                float *to_im, int64_t to, float sign, bool far)
 {
-    const int m = size / 4, stride = FFT_MOST / size;
+    const int m = size / 4;
     _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
     for (int j = 0; j < m && live > 1; j++) {
         V xr[4], xi[4], yr[4], yi[4];
@@ -125,7 +152,7 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
         store(ti + j * L, yi[0]);
         UNROLL(3)
         for (int q = 1; q < 4; q++) {
-            const float c = turn_re[j * q * stride], s = turn_im[j * q * stride];
+            const float c = root_re(size, j * q), s = root_im(size, j * q);
             store(tr + (q * m + j) * L, yr[q] * c - yi[q] * s);
             store(ti + (q * m + j) * L, yr[q] * s + yi[q] * c);
         }
@@ -139,7 +166,7 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
                 continue;
             }
             const V ar = load(re + j * from), ai = load(im + j * from);
-            const float c = turn_re[j * q * stride], s = turn_im[j * q * stride];
+            const float c = root_re(size, j * q), s = root_im(size, j * q);
             xr[j] = ar * c - ai * s;
             xi[j] = ar * s + ai * c;
         }
@@ -185,7 +212,7 @@ FUSED void fft_nine(const float *re, const float *im, int64_t from, float *to_re
 FUSED void fft_first(const int size, int count, const float *re, const float *im, int64_t from, float *to_re,
                      float *to_im)
 {
-    const int m = size / 4, stride = FFT_MOST / size;
+    const int m = size / 4;
     for (int q = 0; q < 4; q++) {
         V xr[16], xi[16], yr[16], yi[16];
         UNROLL(16)
@@ -194,7 +221,7 @@ FUSED void fft_first(const int size, int count, const float *re, const float *im
         }
         fft_part(m, xr, xi, yr, yi);
         for (int n = 0; n < count; n++) {
-            const float c = turn_re[n * q * stride], s = turn_im[n * q * stride];
+            const float c = root_re(size, n * q), s = root_im(size, n * q);
             const V ar = q ? load(to_re + n * L) : (V){ 0 }, ai = q ? load(to_im + n * L) : (V){ 0 };
             store(to_re + n * L, ar + (yr[n] * c - yi[n] * s));
             store(to_im + n * L, ai + (yr[n] * s + yi[n] * c));
@@ -213,6 +240,9 @@ typedef void fft_any(const float *re, const float *im, int64_t from, float *to_r
 FFT(8, 1)
 FFT(8, 2)
 FFT(8, 4)
+FFT(12, 1)
+FFT(12, 2)
+FFT(12, 4)
 FFT(16, 1)
 FFT(16, 2)
 FFT(16, 4)
@@ -238,6 +268,9 @@ FUSED fft_any *fitting(const int size, int count, int *reads)
     if (size == 64 && count <= NINE) {
         *reads = NINE;
         return fft64_nine;
+    }
+    if (size == 12) {
+        return live == 1 ? fft12_1 : live == 2 ? fft12_2 : fft12_4;
     }
     return live == 1   ? (size == 8 ? fft8_1 : size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
            : live == 2 ? (size == 8 ? fft8_2 : size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)

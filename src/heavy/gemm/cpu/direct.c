@@ -336,8 +336,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->stream = mc_gemm_streams(p);
     d->slots = mc_team_size();
     d->ahead = p->as[2] == 1 && p->as[1] == p->k && p->m * p->k * size > (int64_t)mc_cpu()->l1d;
-    d->early = d->kernel->early && !d->transposed &&
-               p->k * d->kernel->nr * size > (int64_t)mc_cpu()->l1d / 2;
+    d->early = d->kernel->early && !d->transposed && p->k * d->kernel->nr * size > (int64_t)mc_cpu()->l1d / 2;
     d->rest = last_of(p, d->kernel);
     d->rest_bytes = (size_t)(gemm_ceil(p->k * size, LINE) * LINE * d->rest);
     if (d->rest_bytes * (size_t)p->batch > p->base.options.workspace) {

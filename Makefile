@@ -117,12 +117,15 @@ test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU tha
 	@scripts/setup.sh c++
 	@scripts/fake_gpu.sh $(BUILD) $(WHAT)
 
-# Not t_settings, which is the first to read the environment's flags.  Written files know no device.
-no_toys = %/t_settings.c $(if $(BRIEF),%/t_portable.c $(wildcard tests/t_export*.c tests/t_bundle*.c))
+# Not t_settings, which is the first to read the environment's flags.
+no_toys = %/t_settings.c
+# What a device's memory decides: values, calls, updates, loops, what is kept between calls.
+of_memory = array call checkpoint concurrent custom device_array dlpack epilogue function ifelse joint learner moves \
+	nn_train ops_index ops_gather prepared scan scan_front scan_values shared shapes threads toy updates value
 # modules(PATTERNS): tests without these files
 modules = $(addsuffix /,$(basename $(notdir $(filter-out $(1),$(wildcard tests/t_*.c)))))
-test-toy: all ## the everyday tests on a device of the tests alone (tests/t_toy.c); BRIEF=1: without those of written files
-	@TEST_TOY=1 $(call tests,$(BUILD)) --tier everyday $(call modules,$(no_toys))
+test-toy: all ## the everyday tests on a device of the tests alone (tests/t_toy.c); BRIEF=1: those that depend on a device's memory
+	@TEST_TOY=1 $(call tests,$(BUILD)) --tier everyday $(if $(BRIEF),$(of_memory:%=t_%/),$(call modules,$(no_toys)))
 
 test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7" that one alone
 	$(venv)

@@ -228,18 +228,28 @@ static void body(struct print *p)
     store_values(p);
 }
 
+/* Is operand i a result whose value another has not, and which each vector computes anew? */
+static bool is_held(const struct print *p, size_t i)
+{
+    const struct mc_koperand *o = &p->k->operand.at[i];
+    if (!is_stored_in_loop(p, o) || (p->steady && p->steady[o->val]) ||
+        p->k->val.at[o->val].kind == K_CONST) {
+        return false;
+    }
+    for (size_t k = 0; k < i; k++) {
+        if (p->k->operand.at[k].dst && p->k->operand.at[k].val == o->val) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* "h3 = v3; ": for each value that is stored */
 static void each_stored(struct print *p, const char *format)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        bool again = false; /* a value may be stored twice */
-        for (size_t k = 0; k < i; k++) {
-            again |= p->k->operand.at[k].dst && p->k->operand.at[k].val == o->val;
-        }
-        const bool changes = !(p->steady && p->steady[o->val]) && p->k->val.at[o->val].kind != K_CONST;
-        if (is_stored_in_loop(p, o) && !again && changes) {
-            mc_str_addf(p->out, format, o->val, o->val);
+        if (is_held(p, i)) {
+            mc_str_addf(p->out, format, p->k->operand.at[i].val, p->k->operand.at[i].val);
         }
     }
 }

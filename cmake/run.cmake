@@ -23,8 +23,9 @@ endforeach()
 set_source_files_properties(src/run/absent.c src/run/families.c PROPERTIES
     COMPILE_DEFINITIONS _POSIX_C_SOURCE=200809L)
 
-# Kernels for AVX2 and AVX-512, and loops over elements, are compiled as in the library: the same speed and the
-# same bits.  Plans, the rest, and kernels for processors without AVX2 (src/base/small.h) are compiled for size.
+# Kernels for AVX2 and AVX-512, and loops over elements, are compiled as in the library: the same bits, and the
+# same speed, but for skinny products and poolings in float64, which have one form.  Plans, the rest, and kernels
+# for processors without AVX2 (src/base/small.h) are compiled for size.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|i[3-6]86") # elsewhere, they are the kernels of products
     set(small_products gemm/cpu/kernel_generic)
 endif()

@@ -299,8 +299,9 @@ static double estimate(const struct mc_problem *p_)
 }
 
 /* How C is divided into tasks. Few rows and many columns are divided by columns, so that no two threads read
- * the same of B, which another layer's threads have often left in their caches; other products by rows, and a
- * task's columns of B fill half of the L2 cache at most. A transposed panel serves all rows of a task. */
+ * the same of B, which another layer's threads have often left in their caches; other products by rows, also
+ * those with a B that stays, which every thread's cache holds. A task's columns of B fill half of the L2 cache
+ * at most. A transposed panel serves all rows of a task. */
 static void choose_tasks(struct direct *d, const struct mc_gemm_problem *p)
 {
     const int64_t size = mc_dtypes[p->dtype].size, mr = d->kernel->mr, nr = d->kernel->nr,
@@ -309,8 +310,8 @@ static void choose_tasks(struct direct *d, const struct mc_gemm_problem *p)
                   want = d->transposed ? 4 * d->slots : 24 * d->slots;
     const bool many = mc_gemm_work(p) > 2e-6;
     d->across = d->transposed ? panels : gemm_ceil(panels, most);
-    d->by_columns = !d->transposed && p->m < 2 * p->k;
-    if (many && !d->transposed && d->slots > 1) {
+    d->by_columns = !d->transposed && !p->b_stays && p->m < 2 * p->k;
+    if (many && !d->transposed && !p->b_stays && d->slots > 1) {
         const int64_t few = gemm_ceil(want, p->batch * tiles), least = d->by_columns ? 2 * d->slots : 1;
         d->across = MC_MIN(MC_MAX(d->across, MC_MAX(few, least)), panels);
     }

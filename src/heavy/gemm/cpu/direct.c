@@ -300,8 +300,8 @@ static double estimate(const struct mc_problem *p_)
 
 /* How C is divided into tasks. Few rows and many columns are divided by columns, so that no two threads read
  * the same of B, which another layer's threads have often left in their caches; other products by rows, also
- * those with a B that stays, which every thread's cache holds. A task's columns of B fill half of the L2 cache
- * at most. A transposed panel serves all rows of a task. */
+ * those with a B that stays, which the cache of every thread holds. A task's columns of B fill half of the L2
+ * cache at most. A transposed panel serves all rows of a task. */
 static void choose_tasks(struct direct *d, const struct mc_gemm_problem *p)
 {
     const int64_t size = mc_dtypes[p->dtype].size, mr = d->kernel->mr, nr = d->kernel->nr,

@@ -35,7 +35,7 @@ static const char standard[] = PRELUDE_TYPES
 const char mc_prelude_code[] = PRELUDE_CODE;
 
 #define EXACT                                                                                                \
-    "#define EXACT_KERNELS\n#ifdef __clang__\n#pragma clang fp contract(off)\n#else\n"                         \
+    "#define EXACT_KERNELS\n#ifdef __clang__\n#pragma clang fp contract(off)\n#else\n"                       \
     "#pragma GCC optimize(\"fp-contract=off\")\n#endif\n"
 #define FIELDS \
     .head = "void %s(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n", \

@@ -131,7 +131,8 @@ static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int
     return MC_OK;
 }
 
-/* Is there a step before, a convolution or a pooling, that the step pools or is pooled by? */
+/* Is the step the second of a convolution and a pooling that may run as one?  The forward convolutions that
+ * have a step before are chains (conv_chain.c). */
 static bool is_pooled(const struct mc_program *pr, size_t step)
 {
     const struct mc_step *st = &pr->step.at[step];

@@ -133,6 +133,11 @@ PROMISES = [
     ("conv128 cuda", "* least",               "*",       "torch|torch_last", 1.0, None),
     ("rows cuda",   "softmax 4096x1024",      "*",       "torch:compile", 1.0, 1.3),
     ("rows cuda",   "layernorm 4096x1024",    "*",       "torch:compile", 1.0, 1.3),
+    *(("zoo cuda",  f"*{what}",               f"* {mode}", "torch|torch_last", least, aim)
+      for mode, rows in (("float32", ((" least", 1.0, 1.1), (" geometric mean", 1.8, 3.0))),
+                         ("bfloat16", ((" least", 1.0, 1.1), (" geometric mean", 1.4, 2.0)))) for what, least, aim in rows),
+    *(("inference cuda", "* least",           f"predict {mode}", "torch:graph|torch_last:graph", least, aim)
+      for mode, least, aim in (("float32", 1.2, 2.0), ("bfloat16", 1.0, 1.3))),
     ("narrow cuda", "* least",                "*",       "torch|torch_last", 1.0, 1.5),
     ("narrow cuda", "* geometric mean",       "*",       "torch|torch_last", 1.0, 1.5),
     ("narrow cuda", "* least",                "*",       "wider",  1.0,   None),
@@ -142,7 +147,7 @@ PROMISES = [
     ("optimizers cuda", "adam resnet-50",     "",        "torch:copy", 0.85, 0.92),
     ("optimizers cuda", "adam resnet-50",     "",        "torch:fused|torch:foreach", 1.0, 2.0),
     *(("nets-train cuda", net, f"train {mode}", "torch|torch:*|torch_last|torch_last:*", least, aim)
-      for net in ("alexnet b128", "vgg-a b64", "resnet-50 b32")
+      for net in ("alexnet b128", "vgg-a b64", "resnet-50 b32", "mobilenet-v2 b64", "convnext-t b32", "regnet-y b64", "u-net b4")
       for mode, least, aim in (("float32", 1.3, 3.0), ("tf32", 1.0, 1.2), ("bfloat16", 1.0, 1.2))),
     *(("recurrent cuda", f"{cell}{what}",     "*",       "torch|torch:graph", 1.0, 1.3)
       for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),

@@ -39,7 +39,7 @@ static const struct suite {
     { "lenet", bench_lenet,
       "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },
     { "export",     bench_export, "models as C files beside the library, on one thread" },
-    { "nets-train", bench_train, "training steps of AlexNet, VGG-A, ResNet-50: float32, TF32, bfloat16" },
+    { "nets-train", bench_train, "training steps of the models that come along: float32, TF32, bfloat16" },
     { "transformer", bench_transformer, "a training step of a small transformer: four blocks, 4 x 256 words" },
     { "inference", bench_inference, "predictions of the models that come along, planned by measuring" },
     { "ranks", bench_ranks, "reductions and training steps of two GPUs" },

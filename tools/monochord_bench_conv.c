@@ -108,6 +108,7 @@ static const struct pass {
     { "inputs",  "w, y", "conv_inputs(w, y",  0 },
     { "weights", "x, y", "conv_weights(x, y", 1 },
 };
+enum { FLOAT32 = 1, TF32 = 2, BFLOAT16 = 4, EVERY_MODE = 7 }; /* sets of rows of modes[] */
 static const struct mode { const char *name, *precision; mc_dtype dtype; } modes[] = {
     { "float32",  "as_input_f32", MC_FLOAT32  },
     { "tf32",     "tf32",         MC_FLOAT32  },
@@ -116,7 +117,7 @@ static const struct mode { const char *name, *precision; mc_dtype dtype; } modes
 static const struct mode float64 = { "float64", "as_input_f32", MC_FLOAT64 };
 static const struct suite {
     const char *name, *layers[2];
-    int modes;
+    unsigned modes, only_there; /* sets; only_there: on a GPU alone */
     bool last;                  /* with channels innermost, too: on a GPU, or where there is a `here` */
     double seconds;
     const char *solvers[2], *there; /* there: on a GPU, beside the first */
@@ -125,15 +126,15 @@ static const struct suite {
     /* each layer once more within so much workspace, in turns with itself; NULL: as the flag says */
     const char *room;
 } suites[] = {
-    { "conv",    { "conv" },            1, true,  0.5, { "auto", "onednn" } },
-    { "conv128", { "conv128" },         1, true,  0.3, { "auto" } },
-    { "narrow",  { "conv128" },         3, true,  0.3, { "auto" } },
-    { "corrmm",  { "conv128" },         1, false, 0.1, { "im2col" }, "split" },
-    { "room",    { "conv", "conv128" }, 1, false, 1.0, { "auto" }, .room = "64M" },
-    { "few",     { "few" },             1, false, 0.3, { "auto" } },
-    { "nets",    { "nets" },            1, true,  0.1, { "auto" } },
-    { "zoo",     { "zoo" },             1, true,  0.05, { "auto" }, .both = true },
-    { "layouts", { "layouts" },         3, true,  0.1, { "auto" }, .here = 16 },
+    { "conv",    { "conv" },            FLOAT32,             0,                      true,  0.5, { "auto", "onednn" } },
+    { "conv128", { "conv128" },         FLOAT32,             0,                      true,  0.3, { "auto" } },
+    { "narrow",  { "conv128" },         EVERY_MODE,          0,                      true,  0.3, { "auto" } },
+    { "corrmm",  { "conv128" },         FLOAT32,             0,                      false, 0.1, { "im2col" }, "split" },
+    { "room",    { "conv", "conv128" }, FLOAT32,             0,                      false, 1.0, { "auto" }, .room = "64M" },
+    { "few",     { "few" },             FLOAT32,             0,                      false, 0.3, { "auto" } },
+    { "nets",    { "nets" },            FLOAT32,             0,                      true,  0.1, { "auto" } },
+    { "zoo",     { "zoo" },             FLOAT32 | BFLOAT16,  BFLOAT16,               true,  0.05, { "auto" }, .both = true },
+    { "layouts", { "layouts" },         EVERY_MODE,          EVERY_MODE & ~FLOAT32,  true,  0.1, { "auto" }, .here = 16 },
 };
 
 /* Spatial axes: k tells, which has a 1 for those that are not there. */
@@ -396,16 +397,17 @@ static bool measure_all(const struct suite *s, int n, const struct layer *l, con
 {
     bool good = true;
     int solvers = bench_far() ? 1 + (s->there != NULL) : COUNT(s->solvers);
-    int layouts = (bench_far() || s->here || (s->both && axes(l) > 1)) && s->last ? 2 : 1,
-        most = bench_far() || !s->here ? s->modes : 1;
-    for (int i = 0; i < most * layouts * solvers; i++) {
+    int layouts = (bench_far() || s->here || (s->both && axes(l) > 1)) && s->last ? 2 : 1;
+    unsigned asked = bench_far() ? s->modes : s->modes & ~s->only_there;
+    for (int i = 0; i < COUNT(modes) * layouts * solvers; i++) {
         const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
-        const struct mode *m = l->wide ? &float64 : &modes[i / solvers / layouts];
+        const int mode = i / solvers / layouts;
+        const struct mode *m = l->wide ? &float64 : &modes[mode];
         struct rows r = { .n = 0 };
-        for (int j = 0; j < n; j++) {
+        for (int j = 0; j < n && (asked >> mode & 1); j++) {
             add_row(&r, &l[j], s, NULL, p, m);
         }
-        for (int j = 0; j < n && s->room; j++) {
+        for (int j = 0; j < n && s->room && (asked >> mode & 1); j++) {
             add_row(&r, &l[j], s, s->room, p, m);
         }
         if (solver && r.n && !measure(s, r.n, r.row, p, m, i / solvers % layouts, solver) &&

@@ -21,11 +21,14 @@ static const struct inference_case { const char *name, *model; int64_t batch; } 
     { "u-net b4",         "u-net",        4 },
 };
 
-static bool run(const char *suite, const struct inference_case *c)
+static const struct mode { const char *name; bool far; } modes[] = { { "float32" }, { "bfloat16", true } };
+
+static bool run(const char *suite, const struct inference_case *c, const char *mode)
 {
     struct text model = { 0 };
     struct bench_net s = { 0 };
-    struct result r = { suite, c->name, "predict", "float32", "auto", .error = -1 };
+    struct result r = { suite, c->name, "predict", mode, "auto", .error = -1 };
+    mc_flag_set("floatX", mode);
     bool good = model_find(&model, c->model) && bench_net_begin(&s, c->model, model.s, c->batch);
     if (good) {
         mc_function_free(s.b.f);
@@ -41,11 +44,12 @@ static bool run(const char *suite, const struct inference_case *c)
 bool bench_inference(const char *suite)
 {
     bool good = true;
-    mc_flag_set("floatX", "float32");
     mc_flag_set("plan", "measure");
-    for (int i = 0; i < COUNT(cases); i++) {
-        if (bench_wanted(cases[i].name, "predict")) {
-            good = run(suite, &cases[i]) && good;
+    for (int i = 0; i < COUNT(cases) * COUNT(modes); i++) {
+        const struct inference_case *c = &cases[i / COUNT(modes)];
+        const struct mode *m = &modes[i % COUNT(modes)];
+        if ((bench_far() || !m->far) && bench_wanted(c->name, "predict")) {
+            good = run(suite, c, m->name) && good;
         }
     }
     return good;

@@ -11,6 +11,7 @@ NETS = [*((name, net, (1, 16), (3, 224, 224)) for name, net in (
             ("alexnet", alexnet), ("vgg-a", vgg_a), ("resnet-50", resnet_50), ("mobilenet-v2", mobilenet_v2), ("convnext-t", convnext_t),
             ("regnet-y", regnet_y))),
         ("u-net", u_net, (1, 4), (1, 256, 256))]
+MODES = (torch.float32,) if peer.DEVICE == "cpu" else (torch.float32, torch.bfloat16)
 
 
 def cases():
@@ -24,9 +25,13 @@ def cases():
 def run(last=False):
     """last: images and filters with their channels innermost."""
     torch.set_num_threads(peer.THREADS)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    form = torch.channels_last if last else torch.contiguous_format
     for case, net, x in cases():
-        form = torch.channels_last if last else torch.contiguous_format
-        net, batch = net.to(memory_format=form), torch.from_numpy(x).contiguous(memory_format=form)
-        with torch.inference_mode():
-            for algo, call in ("", net), ("compile", torch.compile(net)):
-                peer.report("inference", case, lambda: call(batch), "predict", algo)
+        for dtype in MODES:
+            net, batch = net.to(peer.DEVICE, dtype, memory_format=form), torch.from_numpy(x).to(peer.DEVICE, dtype, memory_format=form)
+            with torch.inference_mode():
+                here = [("", lambda: net(batch)), ("compile", lambda made=torch.compile(net): made(batch))]
+                for algo, call in here if peer.DEVICE == "cpu" else peer.ways(net, batch):
+                    peer.report("inference", case, call, "predict", algo, dtype=str(dtype).split(".")[-1])

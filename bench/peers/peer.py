@@ -35,13 +35,18 @@ def settle(last=None):
 
 
 def ways(f, *args):
-    """(name, call) of each way in which PyTorch can run f on args: eager, compiled, replayed as a CUDA graph."""
-    yield "", lambda: f(*args)
+    """(name, call) of each way in which PyTorch can run f on args: eager, compiled, replayed as a CUDA graph.  BENCH_WAYS names
+    those wanted on a GPU."""
+    if DEVICE == "cpu" or "eager" in WAYS:
+        yield "", lambda: f(*args)
     if DEVICE == "cpu":
         return
     import torch
 
-    yield "compile", lambda made=torch.compile(f): made(*args)
+    if "compile" in WAYS:
+        yield "compile", lambda made=torch.compile(f): made(*args)
+    if "graph" not in WAYS:
+        return
     for _ in range(3):
         f(*args)
     graph = torch.cuda.CUDAGraph()

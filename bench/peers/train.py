@@ -1,8 +1,9 @@
-"""train.py: training steps of AlexNet, VGG-A and ResNet-50 by PyTorch: the layers of models/*.txt, on noise; eager,
-compiled, and recorded.  The cases are those of tools/monochord_bench_train.c."""
+"""train.py: training steps of the nets of models/*.txt by PyTorch, on noise; eager, compiled, and recorded.  The cases are
+those of tools/monochord_bench_train.c."""
 import torch
 
 import peer
+from modern import convnext_t, mobilenet_v2, regnet_y, u_net
 from peer import DEVICE, THREADS, floats, report, rng, steps
 
 n = torch.nn
@@ -73,16 +74,30 @@ def resnet_50():
     return n.Sequential(*layers, n.AdaptiveAvgPool2d(1), n.Flatten(), n.Linear(channels, CLASSES))
 
 
-NETS = [("alexnet", alexnet, 128, 0.01, 1e-3), ("vgg-a", vgg_a, 64, 0.01, 1e-3), ("resnet-50", resnet_50, 32, 0.1, 2e-4)]
+def momentum(rate, decay, keep=0.9):
+    return lambda parameters: torch.optim.SGD(parameters, lr=rate, momentum=keep, weight_decay=decay)
 
 
-def make(net, compiled, rate, decay, x, t):
-    """A step of momentum: cost, share that is wrong, updates."""
-    rule = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, weight_decay=decay)
+def adam(rate):
+    """In the form that PyTorch records."""
+    return lambda parameters: torch.optim.Adam(parameters, lr=rate, capturable=DEVICE != "cpu")
+
+
+COLOURS = (3, 224, 224)
+# name, model, images on a GPU, an image, rule: as in models/*.txt
+NETS = [("alexnet", alexnet, 128, COLOURS, momentum(0.01, 1e-3)), ("vgg-a", vgg_a, 64, COLOURS, momentum(0.01, 1e-3)),
+        ("resnet-50", resnet_50, 32, COLOURS, momentum(0.1, 2e-4)), ("mobilenet-v2", mobilenet_v2, 64, COLOURS, momentum(0.045, 4e-5)),
+        ("convnext-t", convnext_t, 32, COLOURS, adam(0.000125)), ("regnet-y", regnet_y, 64, COLOURS, momentum(0.1, 5e-5)),
+        ("u-net", u_net, 4, (1, 256, 256), momentum(0.001, 0, 0.99))]
+
+
+def make(net, compiled, rule, x, t):
+    """A step: cost, share that is wrong, updates."""
+    rule = rule(net.parameters())
 
     @compiled
     def loss():
-        y = net(x)
+        y = net(x).flatten(0, -2)
         return n.functional.cross_entropy(y, t), (y.argmax(1) != t).float().mean()
 
     def step():
@@ -100,14 +115,16 @@ def run(last=False):
     torch.set_num_threads(THREADS)
     torch.backends.cudnn.benchmark = True
     only, peer.ONLY = peer.ONLY, ""  # asked here, with the mode, before anything is made
-    for name, net, batch, rate, decay in NETS:
+    for name, net, batch, image, rule in NETS:
         batch = batch if DEVICE != "cpu" else 2
         for mode, dtype, tf32 in MODES if DEVICE != "cpu" else MODES[:1]:
             if only not in f"{name} b{batch} {mode}":
                 continue
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
             form = torch.channels_last if last else torch.contiguous_format
-            x = torch.from_numpy(floats(batch, 3, 224, 224)).to(DEVICE, dtype, memory_format=form)
-            t = torch.from_numpy(rng.integers(0, CLASSES, batch)).to(DEVICE)
-            for algo, step, _ in steps(lambda compiled: make(net().to(DEVICE, dtype, memory_format=form), compiled, rate, decay, x, t), *TRIED):
+            x = torch.from_numpy(floats(batch, *image)).to(DEVICE, dtype, memory_format=form)
+            with torch.no_grad():
+                places = net().to(DEVICE, dtype)(x).shape
+            t = torch.from_numpy(rng.integers(0, places[-1], places[:-1])).to(DEVICE).flatten()
+            for algo, step, _ in steps(lambda compiled: make(net().to(DEVICE, dtype, memory_format=form), compiled, rule, x, t), *TRIED):
                 report("nets-train", f"{name} b{batch}", step, "train", algo, dtype=mode)

@@ -188,3 +188,37 @@ TEST(cuda_whole_images)
     CHECK(t[0].failed + t[1].failed + t[2].failed == 0, "failed %d, %d and %d", t[0].failed, t[1].failed,
           t[2].failed);
 }
+
+static int drawn_below(unsigned n) { return (int)(test_random() % n); }
+
+/* One filter a channel: small planes and wide ones, channels that fill no vector and no block, more tiles
+ * than a thread has; random sizes, strides, dilations and pads. */
+TEST(cuda_depthwise)
+{
+    static const char *const shapes[] = {
+        "n3c12f12 i7x7 k3x3 p1x1 g12", "n2c24f24 i30x29 k3x3 p1x1 g24 flip", "n2c40f40 i28x28 k5x5 s2x2 p2x2 g40", "n1c7f7 i33x33 k3x3 d2x2 p2x2 g7",
+        "n2c96f96 i14x15 k7x7 p3x3 g96", "n1c9f9 i70 k9 p4 g9", "n2c16f16 i40x41 k9x9 s3x3 p4x4 g16", "n1c33f33 i20x17 k2x5 s2x1 d1x3 p0x5 g33",
+        "n33c2f2 i65x63 k3x3 p1x1 g2", "n1c8f8 i9x9 k3x3 p-1x-1 g8", "n1c1f1 i130x140 k5x5 p2x2", "n2c132f132 i3x3 k3x3 s2x2 p1x1 g132",
+    };
+    static const int kinds[] = { 0, 1, 2, 3, 4, 5, 8, 11, 12, 13, 14, 17 };
+    struct column_sums t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t i = 0; i < NELEM(shapes) + 24; i++) {
+        char drawn[128];
+        const int64_t c = 1 + drawn_below(40), k0 = 1 + drawn_below(5), k1 = 1 + drawn_below(5);
+        snprintf(drawn, sizeof drawn, "n%dc%df%d i%dx%d k%dx%d s%dx%d d%dx%d p%dx%d g%d%s",
+                 1 + drawn_below(4), (int)c, (int)c, 9 + drawn_below(30), 9 + drawn_below(30), (int)k0,
+                 (int)k1, 1 + drawn_below(3), 1 + drawn_below(3), 1 + drawn_below(2), 1 + drawn_below(2),
+                 drawn_below(4), drawn_below(4), (int)c, drawn_below(2) ? " flip" : "");
+        const char *shape = i < NELEM(shapes) ? shapes[i] : drawn;
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = i % 3; v < NELEM(kinds); v += 3) {
+                const struct mc_conv_problem p = convolution(shape, (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_depthwise, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served >= 300, "%d problems", t.served);
+}

@@ -21,6 +21,9 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define RUNNING "#define ROWS 4\n#define V 4\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
 #define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
+#define DEPTHWISE                                                                                             \
+    "#define A float\n#define FLOAT 1\n#define CB 8\n#define BLOCKS 4\n#define KH 3\n#define KW 5\n#define SH 2\n#define SW 2\n" \
+    "#define DH 1\n#define DW 2\n#define PH 1\n#define PW 2\n"
 #define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
     "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
 #define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
@@ -109,6 +112,13 @@ static const struct {
         "0\n#define ACT 0\n",
         "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS "
         "0\n#define ACT 0\n" } },
+    { &mc_conv_depthwise_text,
+      { "#define T float\n#define HALVES 0\n" DEPTHWISE "#define LAST 1\n#define TH 2\n#define TW 6\n#define V 4\n#define G 1\n#define GT 1\n",
+        "#define T half\n#define HALVES 1\n" DEPTHWISE "#define LAST 0\n#define TH 6\n#define TW 4\n#define V 1\n#define G 2\n#define GT 4\n",
+        "#define T bf16\n#define HALVES 1\n" DEPTHWISE "#define LAST 0\n#define TH 2\n#define TW 2\n#define V 1\n#define G 1\n#define GT 1\n" },
+      { "#define PASS 0\n#define FILTERS 0\n#define TAP_STEP 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
+        "#define PASS 1\n#define FILTERS 0\n#define TAP_STEP -1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
+        "#define PASS 2\n#define FILTERS 1\n#define TAP_STEP 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
     { &mc_conv_small_channels_text,
       { "#define BESIDE 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define BESIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",

@@ -112,6 +112,9 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
         t.replace(at, t.find(");", at) + 2 - at, "shim_now->cluster();");
     replace(t, "asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");", "shim_now->cluster();");
     replace(t, "asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block));", "a = (u64)shim_now->of_block(p, block);");
+    replace(t, "asm volatile(\"st.global.v2.b32 [%0], {%1, %2};\" ::\"l\"(to), \"r\"(w.v[0]), \"r\"(w.v[1]) : \"memory\");", "memcpy(to, &w, 8);");
+    replace(t, "asm volatile(\"st.global.v4.b32 [%0], {%1, %2, %3, %4};\" ::\"l\"(to), \"r\"(w.v[0]), \"r\"(w.v[1]), \"r\"(w.v[2]), "
+               "\"r\"(w.v[3]) : \"memory\");", "memcpy(to, &w, 16);");
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(Marks) : \"memory\");", "");

@@ -1,0 +1,404 @@
+/* depthwise.c: one filter a channel on a GPU, by the kernels of depthwise.cu: all passes, strides, dilations.
+ *
+ * The tile of a thread is chosen by what it costs: the cycles of its loads and multiply-adds, times the
+ * threads that a multiprocessor has to run one after another.
+ *
+ * Invariant: for operands that are not aligned to the adjacent channels of a thread the plan runs a child. */
+#include "heavy/conv/cuda/cuda.h"
+#include "heavy/conv/cuda/depthwise/depthwise_args.h"
+#include <math.h>
+
+static const char text[] = {
+#include "heavy/conv/cuda/depthwise/depthwise_text.h"
+    , 0 };
+const struct mc_cuda_text mc_conv_depthwise_text = { "heavy/conv/cuda/depthwise/depthwise.cu", text };
+
+enum { THREADS = DEPTHWISE_THREADS, MOST_TAPS = 81 };
+
+struct shape {
+    bool last;                  /* channels are innermost */
+    int th, tw, v;              /* a tile: lines, positions, adjacent channels */
+    int g, gt;                  /* positions that are loaded at once: of the source, of the tile's array */
+    int cb;                     /* threads of a block along channels */
+    int blocks;                 /* of a multiprocessor, whose registers they share */
+};
+
+struct depthwise {
+    struct mc_plan base;
+    void *kernel, *add;
+    struct mc_grid grid, add_grid;
+    struct mc_depthwise_args args;
+    int64_t w_first;            /* elements from w to the tap that is read first */
+    uintptr_t unit;             /* bytes that are moved at once */
+};
+
+static int size_of(const struct mc_conv_problem *p)
+{
+    return (int)mc_dtypes[p->dtype].size;
+}
+
+/* The array whose positions are divided into tiles: the result, or y. */
+static const int64_t *tiled(const struct mc_conv_problem *p)
+{
+    return p->s.pass == CONV_INPUTS ? p->s.in : p->s.out;
+}
+
+/* ---- the tile ---- */
+
+static bool forward_lines(const struct mc_conv_problem *p)
+{
+    return p->s.pass != CONV_INPUTS;
+}
+
+/* Lines that a tile of so many reads along one axis, with those between taps. */
+static double reach(const struct mc_conv_shape *s, int axis, int tile)
+{
+    const double taps = (double)((s->k[axis] - 1) * s->dilation[axis]);
+    return s->pass == CONV_INPUTS ? ((double)tile - 1 + taps) / (double)s->stride[axis] + 1
+                                  : (double)((tile - 1) * s->stride[axis]) + 1 + taps;
+}
+
+/* Without those between taps, where dilation leaves some. */
+static double lines_read(const struct mc_conv_shape *s, int axis, int tile)
+{
+    return MC_MIN(reach(s, axis, tile), (double)(tile * s->k[axis]));
+}
+
+static int64_t tiles(const struct mc_conv_problem *p, const struct shape *t)
+{
+    return p->s.n * conv_ceil(tiled(p)[1], t->th) * conv_ceil(tiled(p)[2], t->tw);
+}
+
+/* Numbers of a thread: sums, what it reads of a line, a filter. */
+static double kept(const struct mc_conv_problem *p, const struct shape *t)
+{
+    const double taps = (double)(p->s.k[1] * p->s.k[2]);
+    return t->v * (t->th * t->tw + lines_read(&p->s, 2, t->tw) + t->g - 1 +
+                   (t->last && p->s.pass != CONV_WEIGHTS ? 0 : taps));
+}
+
+/* Instructions of a tile. */
+static double instructions(const struct mc_conv_problem *p, const struct shape *t)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const double taps = (double)(s->k[1] * s->k[2]), of_result = (double)(t->th * t->tw),
+                 of_source = lines_read(s, 1, t->th) * lines_read(s, 2, t->tw),
+                 widen = size_of(p) == 2 ? 1 : 0, /* of each number */
+        sums = taps * of_result * t->v / (s->pass == CONV_INPUTS ? (double)(s->stride[1] * s->stride[2]) : 1);
+    const double filter = s->pass == CONV_WEIGHTS ? 0 : t->last ? taps * t->th : taps * (1 + widen) / 2;
+    return 80 + sums + filter + of_source * (4. / t->g + widen * t->v) +
+           of_result * (6. / t->gt + (s->pass == CONV_WEIGHTS ? widen : 2) * t->v);
+}
+
+/* Cycles of a multiprocessor: it starts four instructions in one, and hides what a warp waits for by others.
+ * A wave is as many warps as its registers hold. */
+static double cost(const struct mc_conv_problem *p, const struct shape *t)
+{
+    enum { WAIT = 1500 }; /* cycles that the loads of a tile take */
+    const double warps = (double)(tiles(p, t) * (p->s.c / t->v)) / 32 / mc_cuda_multiprocessors(),
+                 at_once = MC_MIN(warps, (double)t->blocks * THREADS / 32), waves = warps / at_once;
+    return waves * (WAIT + instructions(p, t) * (1 + at_once / 4));
+}
+
+static bool even(const int64_t at[5], int axis, int unit)
+{
+    bool ok = true;
+    for (int i = 0; i < 5; i++) {
+        ok = ok && (i == axis || at[i] % unit == 0);
+    }
+    return ok;
+}
+
+/* Adjacent channels that can be moved at once. */
+static bool channels_fit(const struct mc_conv_problem *p, int v)
+{
+    return p->s.c % v == 0 && even(p->at.x, 1, v) && even(p->at.y, 1, v);
+}
+
+/* The most adjacent positions of one array that can be moved at once, where tiles begin at multiples of
+ * `step`. */
+static int positions_at_once(const int64_t at[5], int64_t positions, int64_t step)
+{
+    int g = 4;
+    while (g > 1 && (step % g || positions % g || !even(at, 4, g))) {
+        g /= 2;
+    }
+    return g;
+}
+
+/* Threads along channels: they fill whole blocks of c / v where they can. */
+static int along_channels(int64_t vectors)
+{
+    int best = 8;
+    double least = 0;
+    for (int cb = 8; cb <= 32; cb++) {
+        const double used = (double)vectors / (double)(conv_ceil(vectors, cb) * cb) *
+                            (double)(THREADS - THREADS % cb) / THREADS;
+        best = used >= least ? cb : best;
+        least = MC_MAX(used, least);
+    }
+    return best;
+}
+
+/* Completes a tile whose lines, positions and channels are chosen; false: there is no such one. */
+static bool complete(const struct mc_conv_problem *p, struct shape *t)
+{
+    enum {
+        REGISTERS = 512,
+        BESIDE = 34
+    }; /* of a thread, where a multiprocessor has one block; for addresses */
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *source = forward_lines(p) ? s->in : s->out;
+    if (!forward_lines(p) && (t->th % s->stride[1] || t->tw % s->stride[2])) {
+        return false;
+    }
+    t->g = t->gt = 1;
+    if (!t->last) {
+        t->g = positions_at_once(forward_lines(p) ? p->at.x : p->at.y, source[2],
+                                 forward_lines(p) ? t->tw * s->stride[2] : t->tw / s->stride[2]);
+        t->gt = positions_at_once(forward_lines(p) ? p->at.y : p->at.x, tiled(p)[2], t->tw);
+    }
+    t->blocks = (int)MC_MIN(REGISTERS / (kept(p, t) + BESIDE), 6);
+    /* larger tiles keep the loads of a thread waiting for each other, and their texts take long to compile */
+    const int most = t->last ? 56 : t->g * t->gt > 1 ? 28 : 14;
+    return t->blocks >= 3 && t->th * t->tw * t->v <= MC_MAX(most, (int)(s->stride[1] * s->stride[2])) &&
+           t->th * t->tw * t->v * s->k[1] * s->k[2] < 1600;
+}
+
+static struct shape choose(const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const bool last = p->at.x[1] == 1 && p->at.y[1] == 1 && s->c > 1;
+    const int step_h = forward_lines(p) ? 1 : (int)s->stride[1],
+              step_w = forward_lines(p) ? 1 : (int)s->stride[2];
+    struct shape best = { 0 };
+    double least = 0;
+    for (int v = 1; v <= (last ? 4 : 1); v *= 2) {
+        for (int tw = step_w; tw <= (last ? 8 : 4) * step_w && (v == 1 || channels_fit(p, v)); tw += step_w) {
+            for (int th = step_h; th <= 14 * step_h && (th <= tiled(p)[1] || th == step_h); th += step_h) {
+                struct shape t = { .last = last, .th = th, .tw = tw, .v = v };
+                if (complete(p, &t) && (!best.th || cost(p, &t) < least)) {
+                    best = t;
+                    least = cost(p, &t);
+                }
+            }
+        }
+    }
+    best.cb = best.last ? along_channels(s->c / best.v) : 1;
+    return best;
+}
+
+/* ---- arguments ---- */
+
+static void copy_strides(i64 outer[2], int inner[2], const int64_t at[5])
+{
+    for (int i = 0; i < 2; i++) {
+        outer[i] = at[i];
+        inner[i] = (int)at[3 + i];
+    }
+}
+
+static void take_shape(struct depthwise *d, const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    struct mc_depthwise_args *a = &d->args;
+    *a = (struct mc_depthwise_args){ .ws = { p->at.w[0], p->at.w[3], p->at.w[4] },
+                                     .c = (int)s->c,
+                                     .splits = 1,
+                                     .alpha = (float)p->alpha,
+                                     .beta = (float)p->beta };
+    copy_strides(a->xs, a->xl, p->at.x);
+    copy_strides(a->ys, a->yl, p->at.y);
+    for (int i = 0; i < 2; i++) {
+        a->in[i] = (int)s->in[i + 1];
+        a->out[i] = (int)s->out[i + 1];
+        if (s->flip) {
+            d->w_first += (s->k[i + 1] - 1) * a->ws[1 + i];
+            a->ws[1 + i] = -a->ws[1 + i];
+        }
+    }
+}
+
+static void share_sums(struct depthwise *d, const struct mc_conv_problem *p, struct shape *t)
+{
+    enum { EACH = 4 }; /* tiles that a thread sums at least */
+    const int64_t all = tiles(p, t);
+    if (!t->last) {
+        while (t->cb < 16 && all * t->cb < THREADS) {
+            t->cb *= 2;
+        }
+    }
+    const int64_t workers = THREADS / t->cb, groups = conv_ceil(p->s.c, t->cb * t->v),
+                  slots = MC_MAX((int64_t)mc_cuda_multiprocessors() * t->blocks / groups, 1);
+    d->args.splits = (int)MC_MAX(MC_MIN(slots, all / (workers * EACH)), 1);
+    d->args.count = (unsigned)all;
+    d->grid = (struct mc_grid){ { (unsigned)d->args.splits, (unsigned)groups, 1 },
+                                { (unsigned)(t->cb * workers), 1, 1 },
+                                0 };
+    if (d->args.splits > 1) {
+        const int64_t taps = p->s.c * p->s.k[1] * p->s.k[2];
+        d->base.workspace = (size_t)(d->args.splits * taps) * sizeof(float);
+        d->add_grid = (struct mc_grid){ { (unsigned)conv_ceil(taps, 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    }
+}
+
+static void hand_out(struct depthwise *d, const struct mc_conv_problem *p, struct shape *t)
+{
+    struct mc_depthwise_args *a = &d->args;
+    a->across = mc_cuda_divider(conv_ceil(tiled(p)[2], t->tw));
+    a->down = mc_cuda_divider(conv_ceil(tiled(p)[1], t->th));
+    a->channels = mc_cuda_divider(p->s.c);
+    if (p->s.pass == CONV_WEIGHTS) {
+        share_sums(d, p, t);
+    } else if (t->last) {
+        const int64_t workers = THREADS / t->cb, groups = conv_ceil(p->s.c / t->v, t->cb), all = tiles(p, t),
+                      blocks = conv_ceil(all, workers),
+                      /* as many as load a filter once for up to four tiles */
+            each = blocks * groups / (2 * t->blocks * mc_cuda_multiprocessors());
+        a->count = (unsigned)all;
+        d->grid = (struct mc_grid){ { (unsigned)conv_ceil(blocks, MC_MAX(MC_MIN(each, 4), 1)),
+                                      (unsigned)groups, 1 },
+                                    { (unsigned)(t->cb * workers), 1, 1 },
+                                    0 };
+    } else {
+        a->count = (unsigned)(tiles(p, t) * p->s.c);
+        d->grid = (struct mc_grid){ { (unsigned)conv_ceil(a->count, THREADS), 1, 1 }, { THREADS, 1, 1 }, 0 };
+    }
+}
+
+/* ---- a call ---- */
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct depthwise *d = (const struct depthwise *)(const void *)plan;
+    const struct mc_conv_problem *p = conv(plan->problem);
+    struct mc_depthwise_args a = d->args;
+    const int64_t first = d->w_first * size_of(p);
+    a.x = operand[CONV_X];
+    a.w = (char *)operand[CONV_W] + first;
+    a.y = operand[CONV_Y];
+    a.c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
+    a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
+    a.parts = workspace;
+    if (((uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)(p->s.pass == CONV_WEIGHTS ? NULL : a.c0)) % d->unit) {
+        return plan->child[0]->run(plan->child[0], operand, workspace, threads);
+    }
+    if (a.c0 && p->s.pass == CONV_WEIGHTS) {
+        a.c0 = (const char *)a.c0 + first;
+    }
+    TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, p->s.pass == CONV_WEIGHTS ? "filters" : "sums",
+                                 &d->grid, &a, sizeof a));
+    return d->add ? mc_cuda_launch_dependent(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a)
+                  : MC_OK;
+}
+
+/* ---- a plan ---- */
+
+/* Between taps that follow each other; 0: there is no one step. */
+static int tap_step(const struct depthwise *d, const struct mc_conv_shape *s)
+{
+    const i64 step = d->args.ws[2];
+    return (step == 1 || step == -1) && (s->k[1] == 1 || d->args.ws[1] == s->k[2] * step) ? (int)step : 0;
+}
+
+static bool load(struct depthwise *d, const struct mc_conv_problem *p, const struct shape *t)
+{
+    const struct mc_conv_shape *s = &p->s;
+    struct mc_str defines = { 0 };
+    mc_cuda_types(&defines, p->dtype, false);
+    mc_str_addf(&defines, "#define HALVES %d\n#define PASS %d\n#define FILTERS %d\n#define TAP_STEP %d\n",
+                size_of(p) == 2, (int)s->pass, s->pass == CONV_WEIGHTS, tap_step(d, s));
+    mc_str_addf(&defines,
+                "#define LAST %d\n#define TH %d\n#define TW %d\n#define V %d\n#define G %d\n#define GT %d\n"
+                "#define CB %d\n#define BLOCKS %d\n",
+                t->last, t->th, t->tw, t->v, t->g, t->gt, t->cb, t->blocks);
+    for (int i = 1; i < 3; i++) {
+        mc_str_addf(&defines, "#define K%c %d\n#define S%c %d\n#define D%c %d\n#define P%c %d\n", "HW"[i - 1],
+                    (int)s -> k[i], "HW"[i - 1], (int)s -> stride[i], "HW"[i - 1], (int)s -> dilation[i],
+                    "HW"[i - 1], (int)s -> pad[i]);
+    }
+    mc_str_addf(&defines, "#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", p->beta != 0,
+                p->has_bias, (int)p->act);
+    const struct mc_cuda_kernel_ref kernels[] = { { &d->kernel,
+                                                    s->pass == CONV_WEIGHTS ? "filters" : "sums" },
+                                                  { &d->add, d->args.splits > 1 ? "add" : NULL } };
+    return mc_cuda_kernels(&mc_conv_depthwise_text, &defines, kernels, NELEM(kernels));
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct shape t = choose(p);
+    struct depthwise *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = run;
+    d->unit = (uintptr_t)(MC_MAX(t.v, MC_MAX(t.g, t.gt)) * size_of(p));
+    take_shape(d, p);
+    hand_out(d, p, &t);
+    LOG(LOG_PLAN, "    depthwise: tiles of %d x %d, %d channels, %d and %d positions at once, %d parts", t.th,
+        t.tw, t.v, t.g, t.gt, d->args.splits);
+    d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
+    if (!d->base.child[0] || !load(d, p, &t)) {
+        mc_plan_free(d->base.child[0]);
+        mc_free(d);
+        return NULL;
+    }
+    d->base.workspace = MC_MAX(d->base.workspace, d->base.child[0]->workspace);
+    return &d->base;
+}
+
+/* ---- limits and the estimate ---- */
+
+/* Is an element of a plane less than 2^31 from its first? */
+static bool near(const int64_t at[5], const int64_t size[3])
+{
+    const double most = INT32_MAX / 2;
+    return fabs((double)at[3]) * (double)(size[1] + 8192) < most &&
+           fabs((double)at[4]) * (double)(size[2] + 8192) < most;
+}
+
+/* Tiles and positions are counted in ints. */
+static bool counted(const struct mc_conv_problem *p)
+{
+    const int64_t most = INT32_MAX / 2;
+    bool ok = p->s.c <= 65535 && p->s.n < most / (p->s.c + 1);
+    for (int i = 1; i < 3 && ok; i++) {
+        ok = p->s.in[i] < 1 << 20 && p->s.out[i] < 1 << 20 && p->s.pad[i] < 4096 && p->s.pad[i] > -4096 &&
+             p->s.k[i] * p->s.dilation[i] < 4096 && p->s.stride[i] <= 8;
+    }
+    return ok && near(p->at.x, p->s.in) && near(p->at.y, p->s.out) &&
+           (double)p->s.n * (double)p->s.c * (double)tiled(p)[1] * (double)tiled(p)[2] < (double)most;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
+           : p->wide                           ? "sums in float32, and conv.precision asks for float64"
+           : p->dtype == MC_FLOAT64            ? "takes float32 and halves"
+           : s->unshared                       ? "has one filter for all positions"
+           : s->groups != s->c || s->f != s->c ? "takes one filter a channel"
+           : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
+               ? "takes one or two spatial axes"
+           : s->k[1] * s->k[2] > MOST_TAPS ? "takes filters of up to 81 taps"
+           : !counted(p)                   ? "does not take sizes this large"
+           : !((p->at.x[1] == 1 && p->at.y[1] == 1) || (p->at.x[4] == 1 && p->at.y[4] == 1))
+               ? "requires contiguous lines or channels"
+           : choose(p).th == 0 ? "has no tile for such strides"
+                               : NULL;
+}
+
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const double terms = mc_conv_flops(p) / (p->s.pass == CONV_INPUTS ? (double)conv_volume(p->s.stride) : 1);
+    return mc_cuda_seconds(MC_FLOAT32, false, terms, mc_conv_bytes(p),
+                           p->s.pass == CONV_WEIGHTS ? 0.3 : 0.5) +
+           (p->s.pass == CONV_WEIGHTS ? 2e-6 : 0);
+}
+
+const struct mc_solver mc_conv_cuda_depthwise = { .name = "depthwise", .refuse = refuse, .estimate = estimate,
+                                                  .plan = plan };

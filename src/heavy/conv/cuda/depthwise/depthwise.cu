@@ -1,0 +1,415 @@
+/* depthwise.cu: convolutions of one filter a channel. `sums` computes forward passes and gradients of inputs,
+ * `filters` gradients of filters.
+ *
+ * A thread computes tiles of TH lines and TW positions of V adjacent channels, whose sums stay in registers.
+ * Each element that the tile reads is loaded once, and used by all taps at once. Sizes, strides, dilation and
+ * pads are constants (KH, SH, DH, PH; W for the other axis), so every loop over a tile is unrolled.
+ *
+ *                  lanes are adjacent   loaded at once            taps of `sums`
+ *   LAST, NHWC     channels             V channels                in shared memory
+ *   planes, NCHW   positions, V = 1     G positions of a source,  in registers
+ *                                       GT of a tile
+ *
+ * Invariant: elements outside of an array read as 0.  Sums are added in an order that the launch
+ * determines. */
+#include "heavy/conv/cuda/depthwise/depthwise_args.h"
+#include "op/conv_pass.h"
+typedef mc_depthwise_args args;
+
+#define SPREAD (PASS == CONV_INPUTS)
+enum { THREADS = DEPTHWISE_THREADS, WORKERS = THREADS / CB, TAPS = KH * KW };
+
+/* ---- N adjacent numbers ---- */
+
+/* The numbers in the lower and the upper half of a word. */
+template <class S> struct word;
+template <> struct word<bf16> {
+    static __device__ __forceinline__ float low(unsigned u) { return __uint_as_float(u << 16); }
+    static __device__ __forceinline__ float high(unsigned u) { return __uint_as_float(u & 0xffff0000u); }
+};
+template <> struct word<half> {
+    static __device__ __forceinline__ float low(unsigned u) { return get<float>(half{ (unsigned short)u }); }
+    static __device__ __forceinline__ float high(unsigned u) { return low(u >> 16); }
+};
+
+template <class S, int N> struct alignas(N * sizeof(S)) several { S v[N]; };
+
+/* Stores words by one instruction: the compiler stores the members of a structure one by one. */
+__device__ __forceinline__ void store(void *to, const several<unsigned, 1> &w)
+{
+    *(unsigned *)to = w.v[0];
+}
+__device__ __forceinline__ void store(void *to, const several<unsigned, 2> &w)
+{
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(w.v[0]), "r"(w.v[1]) : "memory");
+}
+__device__ __forceinline__ void store(void *to, const several<unsigned, 4> &w)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.v[0]), "r"(w.v[1]),
+                 "r"(w.v[2]), "r"(w.v[3])
+                 : "memory");
+}
+
+/* Zeros unless `in`. */
+template <int N> __device__ __forceinline__ void take(float *to, const T *from, bool in)
+{
+#if HALVES
+    typedef several<unsigned, N / 2 ? N / 2 : 1> words;
+    if (N == 1) {
+        unsigned one = 0;
+        if (in) {
+            one = *(const unsigned short *)from;
+        }
+        to[0] = word<T>::low(one);
+    } else {
+        words q = {};
+        if (in) {
+            q = *(const words *)from;
+        }
+#pragma unroll
+        for (int k = 0; k + 1 < N; k += 2) {
+            to[k] = word<T>::low(q.v[k / 2]);
+            to[k + 1] = word<T>::high(q.v[k / 2]);
+        }
+    }
+#else
+    several<T, N> q = {};
+    if (in) {
+        q = *(const several<T, N> *)from;
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        to[k] = q.v[k];
+    }
+#endif
+}
+
+/* ---- along one axis: lines of a tile and lines that they read ----
+ *
+ * A tile begins at a multiple of its length, which with gradients is one of the stride. Lines of the source
+ * are counted from `base`. */
+struct high { enum { taps = KH, stride = SH, dilation = DH, pad = PH, tile = TH }; };
+struct wide { enum { taps = KW, stride = SW, dilation = DW, pad = PW, tile = TW }; };
+
+template <class X> __device__ __forceinline__ int base(int first)
+{
+    return SPREAD ? first / X::stride : first * X::stride;
+}
+__device__ constexpr int up(int a, int b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+__device__ constexpr int down(int a, int b) { return -up(-a, b); }
+template <class X> __device__ constexpr int lowest()
+{
+    return SPREAD ? up(X::pad - (X::taps - 1) * X::dilation, X::stride) : -X::pad;
+}
+template <class X> __device__ constexpr int highest()
+{
+    return SPREAD ? down(X::tile - 1 + X::pad, X::stride)
+                  : (X::tile - 1) * X::stride + (X::taps - 1) * X::dilation - X::pad;
+}
+/* The line of the tile that reads line i by tap a; -1: none. */
+template <class X> __device__ constexpr int reader(int i, int a)
+{
+    const int far = SPREAD ? i * X::stride - X::pad + a * X::dilation : i + X::pad - a * X::dilation,
+              r = SPREAD || far < 0 || far % X::stride == 0 ? far : -1,
+              line = SPREAD || r < 0 ? r : r / X::stride;
+    return line >= 0 && line < X::tile ? line : -1;
+}
+template <class X> __device__ constexpr bool is_read(int i)
+{
+    for (int a = 0; a < X::taps; a++) {
+        if (reader<X>(i, a) >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+__device__ constexpr bool is_any_read(int first)
+{
+    for (int j = first; j < first + G; j++) {
+        if (is_read<wide>(j)) {
+            return true;
+        }
+    }
+    return false;
+}
+enum { LOW_H = lowest<high>(), HIGH_H = highest<high>(), LOW_W = down(lowest<wide>(), G) * G,
+       COLUMNS = (down(highest<wide>(), G) + 1) * G - LOW_W };
+
+/* ---- a tile and what it reads ---- */
+
+struct spot { int image, line, position; };     /* the first of a tile */
+struct plane { i64 at; int lines, positions, between_lines, between; };
+
+__device__ __forceinline__ spot spot_of(const args &p, unsigned e)
+{
+    const unsigned rest = quotient(e, p.across), image = quotient(rest, p.down);
+    return { (int)image, (int)(rest - image * p.down.by) * TH, (int)(e - rest * p.across.by) * TW };
+}
+
+__device__ __forceinline__ plane x_plane(const args &p, int image, int channel)
+{
+    return { image * p.xs[0] + channel * p.xs[1], p.in[0], p.in[1], p.xl[0], LAST ? p.xl[1] : 1 };
+}
+
+__device__ __forceinline__ plane y_plane(const args &p, int image, int channel)
+{
+    return { image * p.ys[0] + channel * p.ys[1], p.out[0], p.out[1], p.yl[0], LAST ? p.yl[1] : 1 };
+}
+
+/* A line of the source, from a position: `from` is the first element of its plane. */
+__device__ __forceinline__ void read_line(float (&v)[COLUMNS * V], const T *from, const plane &s, int line,
+                                          int position)
+{
+    const T *const at = from + line * s.between_lines + position * s.between;
+    const bool in = (unsigned)line < (unsigned)s.lines;
+#pragma unroll
+    for (int j = LOW_W; j < LOW_W + COLUMNS; j += G) {
+        if (is_any_read(j)) {
+            take<G * V>(v + (j - LOW_W) * V, at + j * s.between,
+                        in && (unsigned)(position + j) < (unsigned)s.positions);
+        }
+    }
+}
+
+#if !FILTERS
+
+/* ---- forward, gradients of inputs ---- */
+
+#if LAST
+typedef const float (*filter)[CB * V];          /* of the thread's channels */
+#else
+typedef const float (&filter)[TAPS][V];
+#endif
+
+/* N adjacent results from sums. */
+template <int N>
+__device__ __forceinline__ void give(const args &p, T *to, i64 at, const float *sum, int channel)
+{
+    float old[N] = {};
+    several<T, N> q;
+    if (HAS_C0) {
+        take<N>(old, p.c0 + at, true);
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        float v = p.alpha * sum[k];
+        if (HAS_C0) {
+            v += p.beta * old[k];
+        }
+        if (HAS_BIAS) {
+            v += get<float>(p.bias[channel + (LAST ? k : 0)]);
+        }
+        q.v[k] = put<T>(finish(v, ACT));
+    }
+#if HALVES
+    if (N > 1) {
+        several<unsigned, N / 2 ? N / 2 : 1> words;
+#pragma unroll
+        for (int k = 0; k + 1 < N; k += 2) {
+            words.v[k / 2] = q.v[k].bits | (unsigned)q.v[k + 1].bits << 16;
+        }
+        store(to + at, words);
+        return;
+    }
+    to[at] = q.v[0];
+#else
+    several<unsigned, N> words;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        words.v[k] = __float_as_uint(q.v[k]);
+    }
+    store(to + at, words);
+#endif
+}
+
+__device__ __forceinline__ void tile(const args &p, const spot &s, int channel, filter w)
+{
+    const plane x = x_plane(p, s.image, channel), y = y_plane(p, s.image, channel), from = SPREAD ? y : x,
+                to = SPREAD ? x : y;
+    const T *const first = (SPREAD ? p.y : p.x) + from.at;
+    float sum[TH][TW * V] = {};
+#pragma unroll
+    for (int i = LOW_H; i <= HIGH_H; i++) {
+        if (!is_read<high>(i)) {
+            continue;
+        }
+        float v[COLUMNS * V];
+        read_line(v, first, from, base<high>(s.line) + i, base<wide>(s.position));
+#pragma unroll
+        for (int a = 0; a < KH; a++) {
+            const int r = reader<high>(i, a);
+#pragma unroll
+            for (int b = 0; b < KW && r >= 0; b++) {
+                float tap[V];
+#pragma unroll
+                for (int k = 0; k < V; k++) {
+                    tap[k] = w[a * KW + b][k];
+                }
+#pragma unroll
+                for (int j = LOW_W; j < LOW_W + COLUMNS; j++) {
+                    const int u = reader<wide>(j, b);
+#pragma unroll
+                    for (int k = 0; k < V && u >= 0; k++) {
+                        sum[r][u * V + k] += v[(j - LOW_W) * V + k] * tap[k];
+                    }
+                }
+            }
+        }
+    }
+    i64 at = to.at + s.line * to.between_lines + s.position * to.between;
+#pragma unroll
+    for (int r = 0; r < TH; r++, at += to.between_lines) {
+#pragma unroll
+        for (int u = 0; u < TW; u += GT) {
+            if (s.line + r < to.lines && s.position + u < to.positions) {
+                give<GT * V>(p, SPREAD ? p.x : p.y, at + u * to.between, sum[r] + u * V, channel);
+            }
+        }
+    }
+}
+
+/* w: of a channel */
+__device__ __forceinline__ float tap_of(const args &p, const T *w, int t)
+{
+    return get<float>(TAP_STEP ? w[t * TAP_STEP] : w[t / KW * p.ws[1] + t % KW * p.ws[2]]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sums(const __grid_constant__ args p)
+{
+    follow();
+#if LAST
+    __shared__ __align__(16) float w[TAPS][CB * V];
+    const int first = (int)blockIdx.y * CB * V, lane = (int)threadIdx.x % CB, channel = first + lane * V;
+    for (int e = (int)threadIdx.x; e < TAPS * CB * V; e += (int)blockDim.x) {
+        const int c = first + e % (CB * V);
+        w[e / (CB * V)][e % (CB * V)] = c < p.c ? tap_of(p, p.w + c * p.ws[0], e / (CB * V)) : 0;
+    }
+    __syncthreads();
+    const unsigned step = gridDim.x * WORKERS;
+    for (unsigned e = blockIdx.x * WORKERS + threadIdx.x / CB; e < p.count && channel < p.c; e += step) {
+        tile(p, spot_of(p, e), channel, (filter)&w[0][lane * V]);
+    }
+#else
+    /* e: image, channel, lines, positions */
+    const unsigned e = blockIdx.x * THREADS + threadIdx.x, rest = quotient(e, p.across),
+                   of_plane = quotient(rest, p.down), image = quotient(of_plane, p.channels);
+    const int channel = (int)(of_plane - image * p.channels.by);
+    if (e >= p.count) {
+        return;
+    }
+    const T *const w0 = p.w + channel * p.ws[0];
+    float w[TAPS][V];
+#pragma unroll
+    for (int t = 0; t < TAPS; t++) {
+        w[t][0] = tap_of(p, w0, t);
+    }
+    const spot s = { (int)image, (int)(rest - of_plane * p.down.by) * TH, (int)(e - rest * p.across.by) * TW };
+    tile(p, s, channel, w);
+#endif
+}
+
+#else
+
+/* ---- gradients of filters ---- */
+
+__device__ __forceinline__ void finish_tap(const args &p, int channel, int tap, float sum)
+{
+    const i64 at = channel * p.ws[0] + tap / KW * p.ws[1] + tap % KW * p.ws[2];
+    p.w[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0));
+}
+
+__device__ __forceinline__ void add_tile(const args &p, const spot &s, int channel, float (&sum)[TAPS][V])
+{
+    const plane x = x_plane(p, s.image, channel), y = y_plane(p, s.image, channel);
+    const T *const first = p.x + x.at, *at = p.y + y.at + s.line * y.between_lines + s.position * y.between;
+    float g[TH][TW * V];
+#pragma unroll
+    for (int r = 0; r < TH; r++, at += y.between_lines) {
+#pragma unroll
+        for (int u = 0; u < TW; u += GT) {
+            take<GT * V>(g[r] + u * V, at + u * y.between,
+                         s.line + r < y.lines && s.position + u < y.positions);
+        }
+    }
+#pragma unroll
+    for (int i = LOW_H; i <= HIGH_H; i++) {
+        if (!is_read<high>(i)) {
+            continue;
+        }
+        float v[COLUMNS * V];
+        read_line(v, first, x, base<high>(s.line) + i, base<wide>(s.position));
+#pragma unroll
+        for (int a = 0; a < KH; a++) {
+            const int r = reader<high>(i, a);
+#pragma unroll
+            for (int b = 0; b < KW && r >= 0; b++) {
+#pragma unroll
+                for (int j = LOW_W; j < LOW_W + COLUMNS; j++) {
+                    const int u = reader<wide>(j, b);
+#pragma unroll
+                    for (int k = 0; k < V && u >= 0; k++) {
+                        sum[a * KW + b][k] += v[(j - LOW_W) * V + k] * g[r][u * V + k];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* A block has CB threads along channels (V each), and WORKERS for each, which share its tiles. */
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) filters(const __grid_constant__ args p)
+{
+    follow();
+    enum { ALL = TAPS * V, ROUND = ALL < 32 ? ALL : 32, NEXT = LAST ? CB : 1 };
+    __shared__ float part[ROUND][THREADS];
+    const int t = (int)threadIdx.x, lane = LAST ? t % CB : t / WORKERS, worker = LAST ? t / CB : t % WORKERS,
+              channel = ((int)blockIdx.y * CB + lane) * V;
+    float sum[TAPS][V] = {};
+    for (unsigned e = blockIdx.x * WORKERS + worker; e < p.count && channel < p.c; e += gridDim.x * WORKERS) {
+        add_tile(p, spot_of(p, e), channel, sum);
+    }
+#pragma unroll
+    for (int first = 0; first < ALL; first += ROUND) {
+#pragma unroll
+        for (int q = 0; q < ROUND; q++) {
+            if (first + q < ALL) {
+                part[q][t] = sum[(first + q) / V][(first + q) % V];
+            }
+        }
+        __syncthreads();
+        for (int n = WORKERS; n > 1; n = (n + 1) / 2) {
+            if (worker < n / 2) {
+#pragma unroll
+                for (int q = 0; q < ROUND; q++) {
+                    part[q][t] += part[q][t + (n + 1) / 2 * NEXT];
+                }
+            }
+            __syncthreads();
+        }
+        for (int q = 0; q < ROUND && first + q < ALL && worker == 0; q++) {
+            const int c = channel + (first + q) % V, tap = (first + q) / V;
+            if (c >= p.c) {
+                continue;
+            }
+            if (p.splits > 1) {
+                p.parts[((i64)blockIdx.x * p.c + c) * TAPS + tap] = part[q][t];
+            } else {
+                finish_tap(p, c, tap, part[q][t]);
+            }
+        }
+        __syncthreads();
+    }
+}
+
+/* A block of 256 threads adds the parts of 32 taps. */
+extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
+{
+    follow();
+    const int e = (int)blockIdx.x * 32 + (int)threadIdx.x % 32, count = p.c * TAPS;
+    const float sum = sum_of_parts<float>(p.parts, count, p.splits, e);
+    if (threadIdx.x < 32 && e < count) {
+        finish_tap(p, e / TAPS, e % TAPS, sum);
+    }
+}
+
+#endif

@@ -57,7 +57,8 @@ struct mc_problem {             /* first member of every family's problem struct
 #else
 #define MC_PORTABLE true
 #endif
-/* What a family has for timing solvers and for comparing them with the reference: a runtime does neither. */
+/* What a family has for timing solvers, for comparing them with the reference, and for bands of rows: a
+ * runtime does none of these. */
 #ifdef MC_RUNTIME
 #define TRIED(function) NULL
 #else

@@ -312,10 +312,12 @@ static void log_plan(const struct mc_choice *c, const struct mc_plan *plan)
 
 static struct mc_plan *choose(struct mc_choice *c)
 {
+#ifndef MC_RUNTIME
     const struct mc_solver *wanted = c->problem->options.solver;
     if (wanted && !mc_plan_declines(c->problem, wanted)) {
         return forced(c, wanted->name);
     }
+#endif
     const char *name = c->problem->family->forced ? c->problem->family->forced(c->problem, &c->mode) : "auto";
     if (!name) {
         return NULL;

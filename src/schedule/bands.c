@@ -198,9 +198,9 @@ mc_status mc_bands_plan(const struct mc_band *all, int64_t steps, const struct m
     if (most > 1) {
         *list = mc_calloc((size_t)most, sizeof **list, "loop");
         s = *list ? plan_bands(all, axis, o, work, *list, most, &good) : MC_EMEMORY;
-        *n = most;
-        if (*list && (s < 0 || !good)) {
-            mc_bands_free(*list, most);
+        *n = *list ? most : 0;
+        if (s < 0 || !good) {
+            mc_bands_free(*list, *n);
             *list = NULL;
             *n = 0;
         }

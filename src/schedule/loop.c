@@ -630,6 +630,7 @@ bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p,
                                      .steps = x->steps,
                                      .bytes = x->bytes,
                                      .buffer = x->buffer,
-                                     .memory = (size_t)x->flag };
+                                     .memory = (size_t)x->flag,
+                                     .bands = x->nband };
     return true;
 }

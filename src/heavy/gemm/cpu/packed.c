@@ -555,5 +555,5 @@ static bool same_rows(const struct mc_problem *a, const struct mc_problem *b)
 }
 
 const struct mc_solver mc_gemm_packed = {
-    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan, .same_rows = same_rows,
+    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan, .same_rows = TRIED(same_rows),
 };

@@ -44,7 +44,7 @@ static void with_sizes(char *to, size_t most, const char *text, int64_t hidden)
 {
     size_t n = 0;
     for (; *text && n + 20 < most; text++) {
-        if (*text == 'H' || *text == 'G') {
+        if (*text == 'H' || *text == 'G') { /* no name and no op has them */
             n += (size_t)snprintf(to + n, most - n, "%lld", (long long)(*text == 'H' ? hidden : 2 * hidden));
         } else {
             to[n++] = *text;
@@ -53,7 +53,12 @@ static void with_sizes(char *to, size_t most, const char *text, int64_t hidden)
     to[n] = 0;
 }
 
-static mc_function *compiled(const char *text, int64_t hidden, bool gradients, int threads)
+/* by number */
+static const char *const outputs[] = {
+    [1] = "y", [2] = "y, z", [RESULTS] = "y, grad(sum(y * y), x), grad(sum(y * y), U), grad(sum(y * y), h)"
+};
+
+static mc_function *compiled(const char *text, int64_t hidden, int results, int threads)
 {
     char line[1000];
     mc_graph *g = mc_graph_new();
@@ -64,27 +69,23 @@ static mc_function *compiled(const char *text, int64_t hidden, bool gradients, i
     mc_formula(g, line);
     with_sizes(line, sizeof line, text, hidden);
     mc_formula(g, line);
-    mc_function *f = mc_compile(
-        g,
-        &(mc_spec){ .inputs = "x, h, m, U, b, s",
-                    .outputs = gradients ? "y, grad(sum(y * y), x), grad(sum(y * y), U), grad(sum(y * y), h)"
-                                         : "y",
-                    .threads = threads,
-                    .on_unused = "ignore" });
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, h, m, U, b, s",
+                                               .outputs = outputs[results],
+                                               .threads = threads,
+                                               .on_unused = "ignore" });
     CHECK(f, "%s: %s", text, mc_error(g));
     mc_graph_free(g);
     return f;
 }
 
-static mc_status call(mc_function *f, const struct sizes *n, bool gradients, mc_array *r[RESULTS])
+static mc_status call(mc_function *f, const struct sizes *n, int results, mc_array *r[RESULTS])
 {
     mc_array *in[ARRAYS];
     memset(r, 0, RESULTS * sizeof r[0]);
     make_inputs(n, in);
-    const mc_status s = gradients
-                            ? mc_call(f, MC_IN(in[0], in[1], in[2], in[3], in[4], in[5]),
-                                      MC_OUT(&r[0], &r[1], &r[2], &r[3]))
-                            : mc_call(f, MC_IN(in[0], in[1], in[2], in[3], in[4], in[5]), MC_OUT(&r[0]));
+    const mc_status s = mc_call(
+        f, MC_IN(in[0], in[1], in[2], in[3], in[4], in[5]), results,
+        (mc_arg[]){ mc_arg_slot(&r[0]), mc_arg_slot(&r[1]), mc_arg_slot(&r[2]), mc_arg_slot(&r[3]) });
     drop(in, ARRAYS);
     return s;
 }
@@ -150,11 +151,11 @@ TEST(which_bodies_have_bands)
 {
     const struct sizes n = { 40, 50, 64 };
     for (size_t i = 0; i < NELEM(bodies); i++) {
-        const bool gradients = bodies[i].gradients;
-        mc_function *f = compiled(bodies[i].text, n.hidden, gradients, THREADS);
+        const int results = bodies[i].gradients ? RESULTS : 1;
+        mc_function *f = compiled(bodies[i].text, n.hidden, results, THREADS);
         mc_array *r[RESULTS] = { 0 };
         int fewest, most;
-        if (f && CHECK(call(f, &n, gradients, r) == MC_OK, "%s: %s", bodies[i].text, mc_last_error())) {
+        if (f && CHECK(call(f, &n, results, r) == MC_OK, "%s: %s", bodies[i].text, mc_last_error())) {
             bands_of(f, &fewest, &most);
             CHECK(fewest == most && most == (bodies[i].bands ? THREADS : 0), "%s: %d to %d bands",
                   bodies[i].text, fewest, most);
@@ -173,13 +174,14 @@ TEST(bands_have_the_bits_of_one_thread)
         if (!b->bands) {
             continue;
         }
+        const int results = b->gradients ? RESULTS : 1;
         mc_array *one[RESULTS] = { 0 }, *r[RESULTS] = { 0 };
         for (int threads = 1; threads <= THREADS; threads++) {
-            mc_function *f = compiled(b->text, n->hidden, b->gradients, threads);
+            mc_function *f = compiled(b->text, n->hidden, results, threads);
             mc_array **to = threads == 1 ? one : r;
             int fewest, most;
             REQUIRE(f, "%s", b->text);
-            REQUIRE(call(f, n, b->gradients, to) == MC_OK, "%s: %s", b->text, mc_last_error());
+            REQUIRE(call(f, n, results, to) == MC_OK, "%s: %s", b->text, mc_last_error());
             bands_of(f, &fewest, &most);
             const int64_t want = MC_MIN(n->rows / LEAST, (int64_t)threads);
             CHECK(most == 0 || most == want, "%s: rows %lld: %d bands on %d threads", b->text,
@@ -198,6 +200,93 @@ TEST(bands_have_the_bits_of_one_thread)
     CHECK(divided >= 60, "%d functions had bands", divided);
 }
 
+/* ---- random bodies ---- */
+
+struct drawn {
+    char text[4000];
+    int names;                  /* r0, r1, ...: values of `rows` rows and H columns */
+};
+
+static void term(struct drawn *d, char *to, size_t most, int deep)
+{
+    static const char *const forms[] = {
+        "(%s + %s)", "(%s * %s * 0.5)", "tanh(%s - %s)", "maximum(%s, %s)", "(m * %s - %s)",
+        "(dot(%s, U[:, :H]) * 0.1 - %s)", "dot(%s, transpose(U[:, H:]) * 0.1) * tanh(%s)",
+        "softmax(%s + %s)", "(%s * b + %s[:, ::-1])", "(%s - mean(%s, axis=1, keepdims=True))",
+        "transpose(transpose(%s) * 0.5 + transpose(%s))", "where(%s > 0, %s, 0.25)",
+        "tanh(dot(concatenate([%s, %s], axis=1), transpose(U)))",
+        "reshape(reshape(%s * 0.5, [-1, 2, H // 2]) + reshape(%s, [-1, 2, H // 2]), [-1, H])",
+        /* rows meet */
+        "tanh(%s - mean(%s, axis=0))", "(%s[::-1] - %s)", "tanh(dot(%s, transpose(%s))[:, :1] + h)",
+        "(%s * cast(size(%s, 0), dtype='float32') * 0.01)"
+    };
+    const size_t n = NELEM(forms) - (test_random() % 8 ? 4 : 0);
+    char a[600], b[600];
+    for (int i = 0; i < 2; i++) {
+        if (deep > 0 && test_random() % 3 == 0) {
+            term(d, i ? b : a, sizeof a, deep - 1);
+        } else {
+            snprintf(i ? b : a, sizeof a, "r%d", (int)(test_random() % (uint64_t)d->names));
+        }
+    }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(to, most, forms[test_random() % n], a, b);
+#pragma GCC diagnostic pop
+}
+
+static void draw_body(struct drawn *d)
+{
+    static const char *const yields[] = { "h, c", "last h, c * 2", "max(h, axis=1), last c", "c * r0, r1" };
+    char one[1300];
+    const int lines = 1 + (int)(test_random() % 3);
+    d->names = 4;
+    snprintf(d->text, sizeof d->text,
+             "y, z = scan(p in x, q in s, h from h, c from m: r0 = h; r1 = p[:, :H]; r2 = c; "
+             "r3 = p[:, H:] * expand_dims(q, 1)");
+    for (int i = 0; i < lines; i++) {
+        const size_t at = strlen(d->text);
+        term(d, one, sizeof one, 2);
+        snprintf(d->text + at, sizeof d->text - at, "; r%d = %s", d->names, one);
+        d->names++;
+    }
+    const size_t at = strlen(d->text);
+    term(d, one, sizeof one, 1);
+    snprintf(d->text + at, sizeof d->text - at, "; h, c = tanh(r%d), tanh(%s); yield %s)", d->names - 1, one,
+             yields[test_random() % NELEM(yields)]);
+}
+
+TEST(random_bodies_have_the_bits_of_one_thread)
+{
+    int divided = 0, drawn = test_is_full() ? 150 : 24;
+    for (int i = 0; i < drawn; i++) {
+        struct drawn d;
+        draw_body(&d);
+        const struct sizes n = { 50, 16 + (int64_t)(test_random() % 50),
+                                 2 * (3 + (int64_t)(test_random() % 40)) };
+        mc_array *one[RESULTS] = { 0 }, *r[RESULTS] = { 0 };
+        int fewest, most;
+        mc_function *f = compiled(d.text, n.hidden, 2, 1);
+        REQUIRE(f, "%s", d.text);
+        CHECK(call(f, &n, 2, one) == MC_OK, "%s: %s", d.text, mc_last_error());
+        mc_function_free(f);
+        f = compiled(d.text, n.hidden, 2, 2 + i % 3);
+        REQUIRE(f, "%s", d.text);
+        CHECK(call(f, &n, 2, r) == MC_OK, "%s: %s", d.text, mc_last_error());
+        bands_of(f, &fewest, &most);
+        divided += most > 1;
+        for (int k = 0; k < 2; k++) {
+            CHECK(one[k] && r[k] && mc_array_same_bits(one[k], r[k]),
+                  "result %d, rows %lld, columns %lld, threads %d, bands %d: %s", k, (long long)n.rows,
+                  (long long)n.hidden, 2 + i % 3, most, d.text);
+        }
+        drop(one, RESULTS);
+        drop(r, RESULTS);
+        mc_function_free(f);
+    }
+    CHECK(divided >= drawn / 4, "%d of %d have bands", divided, drawn);
+}
+
 static double sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
@@ -207,12 +296,12 @@ static double sigmoid(double x)
 TEST(a_gated_unit_in_bands_has_the_values_of_plain_loops)
 {
     const struct sizes n = { 20, 37, 40 };
-    mc_function *f = compiled(MGU, n.hidden, false, 3);
+    mc_function *f = compiled(MGU, n.hidden, 1, 3);
     mc_array *r[RESULTS] = { 0 }, *in[ARRAYS];
     double h[40], next[40], gate[40];
     int fewest, most;
     REQUIRE(f, "no function");
-    REQUIRE(call(f, &n, false, r) == MC_OK, "%s", mc_last_error());
+    REQUIRE(call(f, &n, 1, r) == MC_OK, "%s", mc_last_error());
     bands_of(f, &fewest, &most);
     CHECK(most == 3, "%d bands", most);
     make_inputs(&n, in);
@@ -255,12 +344,13 @@ TEST(a_gated_unit_in_bands_has_the_values_of_plain_loops)
 TEST(sizes_change_from_call_to_call)
 {
     static const int64_t rows[] = { 40, 1, 17, 40, 15, 16, 129 };
-    mc_function *f = compiled(LSTM, 48, true, 4), *one = compiled(LSTM, 48, true, 1);
+    mc_function *f = compiled(LSTM, 48, RESULTS, 4), *one = compiled(LSTM, 48, RESULTS, 1);
     REQUIRE(f && one, "no function");
     for (size_t i = 0; i < NELEM(rows); i++) {
         const struct sizes n = { 30, rows[i], 48 };
         mc_array *r[RESULTS], *want[RESULTS];
-        CHECK(call(f, &n, true, r) == MC_OK && call(one, &n, true, want) == MC_OK, "%s", mc_last_error());
+        CHECK(call(f, &n, RESULTS, r) == MC_OK && call(one, &n, RESULTS, want) == MC_OK, "%s",
+              mc_last_error());
         for (int k = 0; k < RESULTS; k++) {
             CHECK(r[k] && want[k] && mc_array_same_bits(r[k], want[k]), "rows %lld: result %d",
                   (long long)n.rows, k);
@@ -276,7 +366,7 @@ TEST(a_plan_with_bands_without_memory_is_an_error)
 {
     const struct sizes n = { 40, 33, 40 };
     mc_array *in[ARRAYS];
-    mc_function *f = compiled(MGU, n.hidden, false, 2);
+    mc_function *f = compiled(MGU, n.hidden, 1, 2);
     REQUIRE(f, "no function");
     make_inputs(&n, in);
     ALLOC_FAIL_LOOP {

@@ -37,21 +37,22 @@ struct mc_band {
     mc_status status;       /* of its last run */
 };
 
-/* loop.c: plans the body for band->arg, if it has no plan, and finds which values move and which steps run */
-mc_status mc_band_plan(struct mc_band *b, const struct mc_plan_options *o, mc_shape_plan_one *work);
-/* frees what is behind the pointers but for the body */
-void mc_band_free(struct mc_band *b);
-
 /* row_axes.c: Is the body row-wise, with the rows along axis 0 of every state?  Then axis[v] is the axis of
  * value v that the rows are along; -1: v has none. */
 mc_status mc_row_axes(const struct mc_band *all, int *axis, bool *is);
 
-/* bands.c: the bands of a loop that runs on all rows as `all` does; *n is 0 if its rows are not divided */
-mc_status mc_bands_plan(const struct mc_band *all, int64_t steps, const struct mc_plan_options *o,
-                        mc_shape_plan_one *work, struct mc_band **list, int *n);
+/* bands.c */
+/* plans the body for b->arg, if it has no plan, and finds which values move and which steps run */
+typedef mc_status mc_band_planner(struct mc_band *b, const void *arg);
+/* The bands of a loop that runs on all rows as `all` does.  *good: false: its rows are not divided.  The caller
+ * frees the list, also after an error. */
+mc_status mc_bands_plan(const struct mc_band *all, int64_t steps, mc_band_planner *plan, const void *arg,
+                        struct mc_band **list, int *n, bool *good);
 /* before a run: the band reads what solvers have prepared for all rows */
 void mc_band_share(const struct mc_band *b, const struct mc_band *all);
-void mc_bands_free(struct mc_band *list, int n);
+/* before the band's plan is freed: leaves what is not its own */
+void mc_band_unshare(struct mc_band *b);
+void mc_band_body_free(struct mc_function *body);
 size_t mc_bands_memory(const struct mc_band *list, int n); /* bytes */
 
 #endif

@@ -129,8 +129,8 @@ static void set_ports(const struct mc_band *all, struct mc_band *b, int64_t firs
 
 /* A band of rows [first, first + rows).  like: a band of as many rows, whose plan it shares; or NULL. */
 static mc_status plan_band(const struct mc_band *all, struct mc_band *b, const int *axis,
-                           const struct mc_band *like, int64_t first, int64_t rows,
-                           const struct mc_plan_options *o, mc_shape_plan_one *work)
+                           const struct mc_band *like, int64_t first, int64_t rows, mc_band_planner *plan,
+                           const void *arg)
 {
     struct mc_device *d = all->body->code->device;
     b->l = all->l;
@@ -141,7 +141,7 @@ static mc_status plan_band(const struct mc_band *all, struct mc_band *b, const i
     b->plan = like ? like->plan : NULL;
     b->shares = like != NULL;
     TRY(arguments(all, b, axis, rows));
-    TRY(mc_band_plan(b, o, work));
+    TRY(plan(b, arg));
     memcpy(b->body->arg, b->arg, (size_t)b->l->body->nin * sizeof *b->arg);
     set_ports(all, b, first);
     b->body->arena = d->ops->alloc(d, b->plan->memory + 64, "loop");
@@ -158,8 +158,8 @@ static mc_status plan_band(const struct mc_band *all, struct mc_band *b, const i
 }
 
 /* n bands, or none: *good says which. */
-static mc_status plan_bands(const struct mc_band *all, const int *axis, const struct mc_plan_options *o,
-                            mc_shape_plan_one *work, struct mc_band *list, int n, bool *good)
+static mc_status plan_bands(const struct mc_band *all, const int *axis, mc_band_planner *plan, const void *arg,
+                            struct mc_band *list, int n, bool *good)
 {
     const int64_t all_rows = all->plan->slot[all->body->code->program.output[0]].type.dims[0];
     *good = true;
@@ -169,7 +169,7 @@ static mc_status plan_bands(const struct mc_band *all, const int *axis, const st
         for (int j = 0; j < k && !like; j++) {
             like = all_rows * (j + 1) / n - all_rows * j / n == rows ? &list[j] : NULL;
         }
-        const mc_status s = plan_band(all, &list[k], axis, like, first, rows, o, work);
+        const mc_status s = plan_band(all, &list[k], axis, like, first, rows, plan, arg);
         if (s == MC_EMEMORY) {
             return s;
         }
@@ -178,37 +178,29 @@ static mc_status plan_bands(const struct mc_band *all, const int *axis, const st
     return MC_OK;
 }
 
-mc_status mc_bands_plan(const struct mc_band *all, int64_t steps, const struct mc_plan_options *o,
-                        mc_shape_plan_one *work, struct mc_band **list, int *n)
+mc_status mc_bands_plan(const struct mc_band *all, int64_t steps, mc_band_planner *plan, const void *arg,
+                        struct mc_band **list, int *n, bool *good)
 {
     const struct mc_program *pr = &all->body->code->program;
     const struct mc_backend *backend = all->body->code->backend;
-    bool good = backend->bands && steps > 1 && all->nrun > 0;
-    *n = 0;
-    if (!good) {
+    *good = backend->bands && steps > 1 && all->nrun > 0;
+    if (!*good) {
         return MC_OK;
     }
     int *axis = mc_alloc((pr->value.n + 1) * sizeof *axis, "loop");
-    mc_status s = axis ? mc_row_axes(all, axis, &good) : MC_EMEMORY;
-    const int most = s == MC_OK && good
+    mc_status s = axis ? mc_row_axes(all, axis, good) : MC_EMEMORY;
+    const int most = s == MC_OK && *good
                          ? backend->bands(all->body, all->plan,
                                           &(struct mc_body_steps){ all->run, NULL, all->nrun, 0, steps },
                                           all->plan->slot[pr->output[0]].type.dims[0])
                          : 0;
-    if (most > 1) {
+    *good = most > 1;
+    if (*good) {
         *list = mc_calloc((size_t)most, sizeof **list, "loop");
-        s = *list ? plan_bands(all, axis, o, work, *list, most, &good) : MC_EMEMORY;
         *n = *list ? most : 0;
-        if (s < 0 || !good) {
-            mc_bands_free(*list, *n);
-            *list = NULL;
-            *n = 0;
-        }
+        s = *list ? plan_bands(all, axis, plan, arg, *list, most, good) : MC_EMEMORY;
     }
     mc_free(axis);
-    if (s == MC_OK) {
-        mc_clear_error(); /* of a plan for a band that could not be made */
-    }
     return s;
 }
 
@@ -225,29 +217,25 @@ void mc_band_share(const struct mc_band *b, const struct mc_band *all)
     }
 }
 
-void mc_bands_free(struct mc_band *list, int n)
+void mc_band_unshare(struct mc_band *b)
 {
-    for (int k = 0; k < n; k++) {
-        struct mc_band *b = &list[k];
-        struct mc_function *f = b->body;
-        for (int i = 0; b->run && b->plan && i < b->nrun; i++) {
-            struct mc_heavy *h = b->shares ? NULL : b->plan->step[b->run[i]].heavy;
-            if (h) {
-                h->prepared = NULL; /* it is not the band's */
-            }
+    for (int i = 0; b->plan && !b->shares && i < b->nrun; i++) {
+        struct mc_heavy *h = b->plan->step[b->run[i]].heavy;
+        if (h) {
+            h->prepared = NULL;
         }
-        if (!f) {
-            continue;
-        }
-        struct mc_device *d = f->code->device;
-        b->plan = b->shares ? NULL : b->plan;
-        mc_band_free(b);
-        d->ops->free(d, f->arena);
-        mc_free(f->ptr);
-        mc_free(f->arg);
-        mc_free(f);
     }
-    mc_free(list);
+    b->plan = b->shares ? NULL : b->plan;
+}
+
+void mc_band_body_free(struct mc_function *body)
+{
+    if (body) {
+        body->code->device->ops->free(body->code->device, body->arena);
+        mc_free(body->ptr);
+        mc_free(body->arg);
+        mc_free(body);
+    }
 }
 
 size_t mc_bands_memory(const struct mc_band *list, int n)

@@ -28,7 +28,8 @@ struct loop {
     int64_t flag;           /* the condition's offset in the arena */
 };
 
-void mc_band_free(struct mc_band *b)
+/* all but the body */
+static void band_free(struct mc_band *b)
 {
     mc_shape_plan_free(b->body, b->plan);
     for (int i = 0; b->arg && i < b->l->body->nin; i++) {
@@ -41,16 +42,32 @@ void mc_band_free(struct mc_band *b)
     mc_free(b->run);
 }
 
+#ifndef MC_RUNTIME
+
+static void free_bands(struct loop *x)
+{
+    for (int k = 0; k < x->nband; k++) {
+        mc_band_unshare(&x->band[k]);
+        band_free(&x->band[k]);
+        mc_band_body_free(x->band[k].body);
+    }
+    mc_free(x->band);
+    x->band = NULL;
+    x->nband = 0;
+}
+
+#endif
+
 static void loop_free(struct mc_exec *e)
 {
     struct loop *x = (struct loop *)e;
     struct mc_function *b = x->all.body;
     struct mc_device *d = b->code->device;
 #ifndef MC_RUNTIME
-    mc_bands_free(x->band, x->nband);
+    free_bands(x);
 #endif
     b->body_plan = b->body_plan == x->all.plan ? NULL : b->body_plan;
-    mc_band_free(&x->all);
+    band_free(&x->all);
     d->ops->free(d, x->arena);
     mc_free(x->move);
     mc_free(x->turns);
@@ -435,7 +452,7 @@ static mc_status find_moving(struct mc_band *b)
     return MC_OK;
 }
 
-mc_status mc_band_plan(struct mc_band *b, const struct mc_plan_options *o, mc_shape_plan_one *work)
+static mc_status plan_band(struct mc_band *b, const struct mc_plan_options *o, mc_shape_plan_one *work)
 {
     const size_t bytes = (size_t)b->l->body->nin * sizeof *b->arg;
     memcpy(b->body->arg, b->arg, bytes);
@@ -454,7 +471,7 @@ static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const
         x->all.arg[i] = argument(f, p, st, &x->l, i);
         s = x->all.arg[i] ? MC_OK : mc_last_status();
     }
-    return s < 0 ? s : mc_band_plan(&x->all, &p->options, work);
+    return s < 0 ? s : plan_band(&x->all, &p->options, work);
 }
 
 /* States must keep their sizes.  What the body computes has the types that the loop's results were given. */
@@ -554,6 +571,34 @@ static mc_status plan_repeats(struct loop *x)
     return MC_OK;
 }
 
+#ifndef MC_RUNTIME
+
+struct planning {
+    const struct mc_plan_options *options;
+    mc_shape_plan_one *work;
+};
+
+static mc_status plan_as(struct mc_band *b, const void *arg)
+{
+    const struct planning *as = arg;
+    return plan_band(b, as->options, as->work);
+}
+
+/* The rows in bands, where the body allows it and it pays. */
+static mc_status divide(struct loop *x, const struct mc_plan_options *o, mc_shape_plan_one *work)
+{
+    bool good;
+    const mc_status s = mc_bands_plan(&x->all, x->steps, plan_as, &(struct planning){ o, work }, &x->band,
+                                      &x->nband, &good);
+    if (s == MC_OK && !good) {
+        free_bands(x);
+        mc_clear_error(); /* of a band that could not be planned */
+    }
+    return s;
+}
+
+#endif
+
 /* with that of loops in the body, of what its solvers prepare, and of bands */
 static size_t memory_of(const struct loop *x)
 {
@@ -601,9 +646,7 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
     s = s < 0 ? s : plan_ports(p, st, x);
     s = s < 0 || !ALL_AT_ONCE ? s : plan_repeats(x);
 #ifndef MC_RUNTIME
-    if (s == MC_OK && !x->repeats && !f->code->program.dynamic) {
-        s = mc_bands_plan(&x->all, x->steps, &p->options, work, &x->band, &x->nband);
-    }
+    s = s < 0 || x->repeats || f->code->program.dynamic ? s : divide(x, &p->options, work);
 #endif
     if (s < 0) {
         loop_free(&x->exec);

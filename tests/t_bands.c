@@ -95,7 +95,7 @@ static void bands_of(const mc_function *f, int *fewest, int *most)
 {
     *fewest = 1000;
     *most = 0;
-    for (int i = 0; i < f->code->nstep; i++) {
+    for (int i = 0; mc_newest_plan(f) && i < f->code->nstep; i++) {
         struct mc_loop_planned loop;
         if (mc_loop_planned(f, mc_newest_plan(f), i, &loop)) {
             *fewest = MC_MIN(*fewest, loop.bands);
@@ -217,7 +217,7 @@ static void term(struct drawn *d, char *to, size_t most, int deep)
         "tanh(dot(concatenate([%s, %s], axis=1), transpose(U)))",
         "reshape(reshape(%s * 0.5, [-1, 2, H // 2]) + reshape(%s, [-1, 2, H // 2]), [-1, H])",
         /* rows meet */
-        "tanh(%s - mean(%s, axis=0))", "(%s[::-1] - %s)", "tanh(dot(%s, transpose(%s))[:, :1] + h)",
+        "tanh(%s - mean(%s, axis=0))", "(%s[::-1] - %s)", "tanh(dot(dot(%s, transpose(%s)), h) * 0.01)",
         "(%s * cast(size(%s, 0), dtype='float32') * 0.01)"
     };
     const size_t n = NELEM(forms) - (test_random() % 8 ? 4 : 0);

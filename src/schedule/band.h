@@ -44,8 +44,8 @@ mc_status mc_row_axes(const struct mc_band *all, int *axis, bool *is);
 /* bands.c */
 /* plans the body for b->arg, if it has no plan, and finds which values move and which steps run */
 typedef mc_status mc_band_planner(struct mc_band *b, const void *arg);
-/* The bands of a loop that runs on all rows as `all` does.  *good: false: its rows are not divided.  The caller
- * frees the list, also after an error. */
+/* The bands of a loop that runs on all rows as `all` does.  *good: false: its rows are not divided.  The
+ * caller frees the list, also after an error. */
 mc_status mc_bands_plan(const struct mc_band *all, int64_t steps, mc_band_planner *plan, const void *arg,
                         struct mc_band **list, int *n, bool *good);
 /* before a run: the band reads what solvers have prepared for all rows */

@@ -158,8 +158,8 @@ static mc_status plan_band(const struct mc_band *all, struct mc_band *b, const i
 }
 
 /* n bands, or none: *good says which. */
-static mc_status plan_bands(const struct mc_band *all, const int *axis, mc_band_planner *plan, const void *arg,
-                            struct mc_band *list, int n, bool *good)
+static mc_status plan_bands(const struct mc_band *all, const int *axis, mc_band_planner *plan,
+                            const void *arg, struct mc_band *list, int n, bool *good)
 {
     const int64_t all_rows = all->plan->slot[all->body->code->program.output[0]].type.dims[0];
     *good = true;

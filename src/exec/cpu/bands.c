@@ -4,10 +4,10 @@
 #include "exec/backend.h"
 #include "exec/cpu/launch.h"
 
-enum { LEAST_ROWS = 8 };        /* of a band: the rows of a register tile */
-static const double WORTH = 40000;        /* ns of all steps on one thread; less is not divided */
-static const double WAIT = 1000;          /* ns that a thread waits for the others, for each step of the body */
-static const double PRODUCT = 0.01;       /* ns for an operation of a product */
+enum { LEAST_ROWS = 8 };            /* of a band: the rows of a register tile */
+/* ns of one thread: all steps of a loop that is worth a second one; what a thread waits for the others after
+ * each step of the body, without bands; an operation of a product */
+static const double WORTH = 40000, WAIT = 1000, PRODUCT = 0.01;
 
 /* The time of one thread, in ns, for one step of the loop; negative: bands cannot run a step of the body, or
  * read more of a product's right operand than stays in a thread's L2 cache. */

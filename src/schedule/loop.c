@@ -267,7 +267,7 @@ static void walk_band(void *arg, int at)
     const struct loop *x = r->x;
     const struct mc_loop *l = &x->l;
     struct mc_band *b = &x->band[at];
-    b->status = MC_OK;
+    mc_status s = MC_OK;
     for (int i = 0; i < l->body->nin; i++) {
         const int state = i - l->nsequence;
         b->in[i].at = (state >= 0 && state < l->nstate ? r->w->state[state] : x->all.in[i].at) +
@@ -276,17 +276,18 @@ static void walk_band(void *arg, int at)
     for (int i = l->nstate; i < l->nstate + l->ncollect; i++) {
         b->out[i].at = x->all.out[i].at + b->out[i].first;
     }
-    for (int64_t t = 0; t < x->steps && b->status == MC_OK; t++) {
+    for (int64_t t = 0; t < x->steps && s == MC_OK; t++) {
         for (int i = 0; i < l->nstate; i++) {
             b->out[i].at = state_at(x, i, t, r->w->all[i]) + b->out[i].first;
         }
         place(b);
-        b->status = run_body(b, false);
+        s = run_body(b, false);
         for (int i = 0; i < l->nstate; i++) {
             b->in[l->nsequence + i].at = b->out[i].at;
         }
         advance(l, b);
     }
+    b->status = s; /* once: bands are neighbours in memory */
 }
 
 static mc_status walk_bands(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,

@@ -134,6 +134,7 @@ static const struct body {
     /* rows meet */
     { "y = scan(p in x, h from h: h = tanh(dot(h[::-1], U[:, :H])); yield h)", false, false },
     { "y = scan(p in x, h from h: h = tanh(dot(h, U[:, :H]) - mean(h, axis=0)); yield h)", false, false },
+    { "y = scan(p in x, h from h: h = tanh(dot(h, U[:, :H]) - max(h, axis=0)); yield h)", false, false },
     { "y = scan(p in x, h from h: h = tanh(dot(dot(h, transpose(h)), h)); yield h)", false, false },
     { "y = scan(p in x, h from h: h = tanh(dot(h, U[:, :H])); yield sum(h, axis=0))", false, false },
     { "y = scan(p in x, h from h: h = tanh(dot(h, U[:, :H])); yield sum(h))", false, false },
@@ -218,7 +219,7 @@ static void term(struct drawn *d, char *to, size_t most, int deep)
         "tanh(dot(concatenate([%s, %s], axis=1), transpose(U)))",
         "reshape(reshape(%s * 0.5, [-1, 2, H // 2]) + reshape(%s, [-1, 2, H // 2]), [-1, H])",
         /* rows meet */
-        "tanh(%s - mean(%s, axis=0))", "(%s[::-1] - %s)", "tanh(dot(dot(%s, transpose(%s)), h) * 0.01)",
+        "tanh(%s - max(%s, axis=0))", "(%s[::-1] - %s)", "tanh(dot(dot(%s, transpose(%s)), h) * 0.01)",
         "(%s * cast(size(%s, 0), dtype='float32') * 0.01)"
     };
     const size_t n = NELEM(forms) - (test_random() % 8 ? 4 : 0);

@@ -130,6 +130,12 @@ struct mc_backend {
                                const int *state);
     mc_status (*repeat)(struct mc_function *body, const struct mc_shape_plan *p, int step,
                         const struct mc_repeat *how, bool *beyond);
+    /* Loops whose bodies are row-wise (schedule/band.h); or NULL.  bands: how many bands their rows are to be
+     * divided into, which run at the same time; less than 2: none.  each: runs one(arg, i) for each i of n,
+     * on a thread each */
+    int (*bands)(const struct mc_function *body, const struct mc_shape_plan *p, const struct mc_body_steps *s,
+                 int64_t rows);
+    void (*each)(void (*one)(void *arg, int i), void *arg, int n);
     mc_array *(*copy_on_device)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     /* results. result_make: before the steps, prepares where the result goes. result_take: after them, sets
      * f->result[output] */

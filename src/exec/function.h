@@ -167,6 +167,8 @@ struct mc_function {
     struct mc_function *(*branch)[2]; /* by step: the bodies of a branch; or NULL */
     bool profile, traced;       /* traced: profiled, and written to the file that the flag `trace` names */
     bool skip_updates;          /* calls of this copy make no updates */
+    /* of a body: its solver steps take the solvers of this plan, if they can; or NULL */
+    const struct mc_shape_plan *like;
     int first_constant;         /* of a body: this input, and those behind it, are the same in all steps */
     struct mc_step_time *time;
     int64_t calls, planned;

@@ -43,6 +43,8 @@ struct mc_plan_options {
     bool portable;                  /* solvers that are not portable are not considered */
     bool check;                     /* check=3: the result of each plan is compared with the reference */
     const struct mc_chosen *chosen; /* solvers for problems that it lists; NULL: there is no list */
+    /* for this problem and not for its children: taken if it does not refuse; NULL: the planner selects */
+    const struct mc_solver *solver;
 };
 struct mc_problem {             /* first member of every family's problem struct */
     const struct mc_family *family;
@@ -55,7 +57,8 @@ struct mc_problem {             /* first member of every family's problem struct
 #else
 #define MC_PORTABLE true
 #endif
-/* What a family has for timing solvers and for comparing them with the reference: a runtime does neither. */
+/* What a family has for timing solvers, for comparing them with the reference, and for bands of rows: a
+ * runtime does none of these. */
 #ifdef MC_RUNTIME
 #define TRIED(function) NULL
 #else
@@ -77,6 +80,9 @@ struct mc_solver {
     const char *(*missing)(const struct mc_problem *p);
     /* the same bits on every processor that has, or has not, a fused multiply-add, and in exported files */
     bool portable;
+    /* Two products that differ in the number of rows: does a row have the same bits in both, and do they
+     * prepare the same of their right operand?  NULL: not known. */
+    bool (*same_rows)(const struct mc_problem *a, const struct mc_problem *b);
 };
 enum { MC_PREPARED = 7, MC_PLAN_OPERANDS };   /* of operand[], if an operand stays the same */
 /* What kernels were compiled from, by the device that compiles at run time; a bundle is made of it. */

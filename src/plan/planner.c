@@ -79,6 +79,7 @@ struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s)
 {
     struct mc_plan_options options = c->problem->options;
     options.depth++;
+    options.solver = NULL;
     options.solver_mode = (enum mc_plan_mode)c->mode;
     options.mode = c->chosen ? PLAN_ESTIMATE : options.mode;
     struct mc_plan *plan = mc_plan_under(c->problem, s, &options);
@@ -311,6 +312,12 @@ static void log_plan(const struct mc_choice *c, const struct mc_plan *plan)
 
 static struct mc_plan *choose(struct mc_choice *c)
 {
+#ifndef MC_RUNTIME
+    const struct mc_solver *wanted = c->problem->options.solver;
+    if (wanted && !mc_plan_declines(c->problem, wanted)) {
+        return forced(c, wanted->name);
+    }
+#endif
     const char *name = c->problem->family->forced ? c->problem->family->forced(c->problem, &c->mode) : "auto";
     if (!name) {
         return NULL;

@@ -4,19 +4,8 @@
  *
  * Invariant: a step of the loop allocates nothing and plans nothing. */
 #include "exec/heavy/heavy.h"
-#include "schedule/schedule.h"
+#include "schedule/band.h"
 
-struct moving {             /* a value of the body that lies elsewhere in each step */
-    int value;
-    bool input;             /* in input `of`, else in result `of` */
-    int of;
-    int64_t offset;
-};
-struct port {               /* an input or a result of the body */
-    char *at;               /* where it is in this step */
-    int64_t stride;         /* bytes from step to step */
-    bool copied;            /* a result that the body does not store: copied after the step */
-};
 #ifdef MC_RUNTIME
 enum { ALL_AT_ONCE = false };  /* libmonochord-run makes single steps, which takes less code */
 #else
@@ -25,17 +14,12 @@ enum { ALL_AT_ONCE = true };
 
 struct loop {
     struct mc_exec exec;
-    struct mc_function *body;
-    struct mc_shape_plan *plan;
+    struct mc_band all;     /* the body, on all rows */
+    struct mc_band *band;   /* or on the rows of each band, all at the same time */
+    int nband;
     struct mc_loop l;
     char *arena;            /* the body's values, then two buffers for each state that is not kept */
     int64_t steps;
-    mc_array **arg;         /* what the body's inputs look like; their memory is that of the step */
-    struct port *in, *out;
-    struct moving *moving;
-    int nmoving;
-    int *run;               /* the steps that do something */
-    int nrun;
     bool watched;           /* the steps are timed or checked */
     enum mc_repeats repeats; /* how the backend runs all steps but the first at once */
     int64_t *move;          /* by value, for that: bytes from step to step */
@@ -44,23 +28,49 @@ struct loop {
     int64_t flag;           /* the condition's offset in the arena */
 };
 
+/* all but the body */
+static void band_free(struct mc_band *b)
+{
+    mc_shape_plan_free(b->body, b->plan);
+    for (int i = 0; b->arg && i < b->l->body->nin; i++) {
+        mc_array_unref(&b->arg[i]);
+    }
+    mc_free(b->arg);
+    mc_free(b->in);
+    mc_free(b->out);
+    mc_free(b->moving);
+    mc_free(b->run);
+}
+
+#ifndef MC_RUNTIME
+
+static void free_bands(struct loop *x)
+{
+    for (int k = 0; k < x->nband; k++) {
+        mc_band_unshare(&x->band[k]);
+        band_free(&x->band[k]);
+        mc_band_body_free(x->band[k].body);
+    }
+    mc_free(x->band);
+    x->band = NULL;
+    x->nband = 0;
+}
+
+#endif
+
 static void loop_free(struct mc_exec *e)
 {
     struct loop *x = (struct loop *)e;
-    struct mc_device *d = x->body->code->device;
-    x->body->body_plan = x->body->body_plan == x->plan ? NULL : x->body->body_plan;
-    mc_shape_plan_free(x->body, x->plan);
+    struct mc_function *b = x->all.body;
+    struct mc_device *d = b->code->device;
+#ifndef MC_RUNTIME
+    free_bands(x);
+#endif
+    b->body_plan = b->body_plan == x->all.plan ? NULL : b->body_plan;
+    band_free(&x->all);
     d->ops->free(d, x->arena);
-    for (int i = 0; x->arg && i < x->l.body->nin; i++) {
-        mc_array_unref(&x->arg[i]);
-    }
-    mc_free(x->arg);
-    mc_free(x->in);
-    mc_free(x->out);
-    mc_free(x->moving);
     mc_free(x->move);
     mc_free(x->turns);
-    mc_free(x->run);
     mc_free(x->bytes);
     mc_free(x->buffer);
     mc_free(x);
@@ -68,32 +78,30 @@ static void loop_free(struct mc_exec *e)
 
 /* ---- running ---- */
 
-static void place(const struct loop *x)
+static void place(const struct mc_band *b)
 {
-    char **ptr = x->body->ptr;
-    for (int i = 0; i < x->l.body->nin; i++) {
-        if (!x->l.body->key[i]) { /* of a key there is a copy */
-            x->arg[i]->data = x->in[i].at;
+    for (int i = 0; i < b->l->body->nin; i++) {
+        if (!b->l->body->key[i]) { /* of a key there is a copy */
+            b->arg[i]->data = b->in[i].at;
         }
     }
-    for (int i = 0; i < x->nmoving; i++) {
-        const struct moving *m = &x->moving[i];
-        ptr[m->value] = (m->input ? x->in : x->out)[m->of].at + m->offset;
+    for (int i = 0; i < b->nmoving; i++) {
+        const struct mc_moving *m = &b->moving[i];
+        b->body->ptr[m->value] = (m->input ? b->in : b->out)[m->of].at + m->offset;
     }
 }
 
-static mc_status run_body(const struct loop *x)
+static mc_status run_body(const struct mc_band *b, bool watched)
 {
-    const struct mc_function *b = x->body;
-    for (int i = 0; i < x->nrun; i++) {
-        TRY(mc_body_step(x->body, x->plan, x->run[i], x->watched));
+    const struct mc_code_unit *u = b->body->code;
+    for (int i = 0; i < b->nrun; i++) {
+        TRY(mc_body_step(b->body, b->plan, b->run[i], watched));
     }
-    TRY(x->watched && b->code->check_rules ? b->code->check_rules(x->body) : MC_OK);
-    const struct mc_program *pr = &b->code->program;
-    for (int j = 0; j < pr->noutput; j++) {
-        const int v = pr->output[j];
-        if (x->out[j].copied) {
-            TRY(b->code->backend->copy(x->body, &x->plan->slot[v], b->ptr[v], x->out[j].at));
+    TRY(watched && u->check_rules ? u->check_rules(b->body) : MC_OK);
+    for (int j = 0; j < u->program.noutput; j++) {
+        const int v = u->program.output[j];
+        if (b->out[j].copied) {
+            TRY(u->backend->copy(b->body, &b->plan->slot[v], b->body->ptr[v], b->out[j].at));
         }
     }
     return MC_OK;
@@ -103,10 +111,11 @@ static mc_status run_body(const struct loop *x)
 static mc_status prepare(const struct loop *x)
 {
     mc_status s = MC_OK;
-    place(x);
-    for (int i = 0; i < x->nrun && s == MC_OK; i++) {
-        const int step = x->run[i];
-        s = mc_heavy_prepare(x->body, x->plan, step, x->body->arena + x->plan->step[step].workspace_at);
+    place(&x->all);
+    for (int i = 0; i < x->all.nrun && s == MC_OK; i++) {
+        const int step = x->all.run[i];
+        s = mc_heavy_prepare(x->all.body, x->all.plan, step,
+                             x->all.body->arena + x->all.plan->step[step].workspace_at);
     }
     return s;
 }
@@ -128,15 +137,15 @@ static mc_status copy_state(struct mc_function *f, const struct mc_slot *from, c
 static mc_status run_or_note(const struct loop *x, bool noting, bool *even)
 {
     if (!noting) {
-        return run_body(x);
+        return run_body(&x->all, x->watched);
     }
     char *to[MC_MOST_RESULTS];
     int n = 0;
-    for (int j = 0; j < x->body->code->program.noutput; j++) {
-        to[n] = x->out[j].at;
-        n += x->out[j].copied;
+    for (int j = 0; j < x->all.body->code->program.noutput; j++) {
+        to[n] = x->all.out[j].at;
+        n += x->all.out[j].copied;
     }
-    *even = x->body->code->backend->note(x->body, x->plan, to);
+    *even = x->all.body->code->backend->note(x->all.body, x->all.plan, to);
     return MC_OK;
 }
 
@@ -155,30 +164,29 @@ static mc_status repeat(const struct loop *x, struct walk *w)
     const bool in_place = x->repeats == REPEATS_IN_PLACE;
     const struct mc_repeat how = { x->steps - 1, x->move, in_place ? NULL : x->turns };
     for (int i = 0; i < l->nstate; i++) {
-        x->in[l->nsequence + i].at = w->state[i];
-        x->out[i].at = in_place && !w->all[i] ? w->state[i] : state_at(x, i, 1, w->all[i]);
+        x->all.in[l->nsequence + i].at = w->state[i];
+        x->all.out[i].at = in_place && !w->all[i] ? w->state[i] : state_at(x, i, 1, w->all[i]);
     }
-    place(x);
-    TRY(x->body->code->backend->repeat(x->body, x->plan, x->run[0], &how, &w->beyond));
+    place(&x->all);
+    TRY(x->all.body->code->backend->repeat(x->all.body, x->all.plan, x->all.run[0], &how, &w->beyond));
     w->t = x->steps - 1;
     for (int i = 0; i < l->nstate; i++) {
         w->state[i] = in_place && !w->all[i] ? w->state[i] : state_at(x, i, w->t, w->all[i]);
     }
     for (int i = 0; i < l->ncollect; i++) {
-        x->out[l->nstate + i].at += how.times * x->out[l->nstate + i].stride;
+        x->all.out[l->nstate + i].at += how.times * x->all.out[l->nstate + i].stride;
     }
     return MC_OK;
 }
 
-/* single: each step is run by itself */
-static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                      struct loop *x, bool noting, bool single, struct walk *w)
+/* Inputs, states and results where they are before the first step. */
+static mc_status begin(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                       struct loop *x, struct walk *w)
 {
     const struct mc_loop *l = &x->l;
-    const struct mc_space *remote = f->code->device->space;
     *w = (struct walk){ .even = true };
     for (int i = 0; i < l->body->nin; i++) {
-        x->in[i].at = f->ptr[st->src[1 + i]];
+        x->all.in[i].at = f->ptr[st->src[1 + i]];
     }
     for (int i = 0; i < l->nstate; i++) {
         const int kept = mc_loop_kept_result(l, i), v = st->src[1 + l->nsequence + i];
@@ -191,31 +199,48 @@ static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, cons
         }
     }
     for (int i = 0; i < l->ncollect; i++) {
-        x->out[l->nstate + i].at = f->ptr[st->dst[mc_loop_collect_result(l, i)]];
+        x->all.out[l->nstate + i].at = f->ptr[st->dst[mc_loop_collect_result(l, i)]];
     }
+    return MC_OK;
+}
+
+/* To the next element of each sequence, and the next place of each result that is collected. */
+static void advance(const struct mc_loop *l, const struct mc_band *b)
+{
+    for (int i = 0; i < l->nsequence; i++) {
+        b->in[i].at += b->in[i].stride;
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        b->out[l->nstate + i].at += b->out[l->nstate + i].stride;
+    }
+}
+
+/* single: each step is run by itself */
+static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                      struct loop *x, bool noting, bool single, struct walk *w)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_space *remote = f->code->device->space;
+    TRY(begin(f, p, st, x, w));
     if (l->until) {
-        x->out[x->body->code->program.noutput - 1].at = remote ? x->arena + x->flag : (char *)&w->last;
+        x->all.out[x->all.body->code->program.noutput - 1].at = remote ? x->arena + x->flag
+                                                                       : (char *)&w->last;
     }
     TRY(x->steps > 0 && !noting ? prepare(x) : MC_OK);
     for (; w->t < x->steps && !w->last && w->even; w->t++) {
         for (int i = 0; i < l->nstate; i++) {
-            x->in[l->nsequence + i].at = w->state[i];
-            x->out[i].at = state_at(x, i, w->t, w->all[i]);
+            x->all.in[l->nsequence + i].at = w->state[i];
+            x->all.out[i].at = state_at(x, i, w->t, w->all[i]);
         }
-        place(x);
+        place(&x->all);
         const mc_status s = run_or_note(x, noting, &w->even);
         if (s < 0) {
             return s == MC_EMEMORY ? s : mc_fail_again("t = %lld: ", (long long)w->t);
         }
         for (int i = 0; i < l->nstate; i++) {
-            w->state[i] = x->out[i].at;
+            w->state[i] = x->all.out[i].at;
         }
-        for (int i = 0; i < l->nsequence; i++) {
-            x->in[i].at += x->in[i].stride;
-        }
-        for (int i = 0; i < l->ncollect; i++) {
-            x->out[l->nstate + i].at += x->out[l->nstate + i].stride;
-        }
+        advance(l, &x->all);
         if (l->until && remote) {
             TRY(remote->get(remote, &w->last, x->arena + x->flag, sizeof w->last));
         }
@@ -226,18 +251,82 @@ static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, cons
     return MC_OK;
 }
 
+#ifndef MC_RUNTIME
+
+/* ---- bands ---- */
+
+struct banded {             /* a loop, and where its states are before the first step */
+    const struct loop *x;
+    const struct walk *w;
+};
+
+/* All steps of a band, on one thread. */
+static void walk_band(void *arg, int at)
+{
+    const struct banded *r = arg;
+    const struct loop *x = r->x;
+    const struct mc_loop *l = &x->l;
+    struct mc_band *b = &x->band[at];
+    mc_status s = MC_OK;
+    for (int i = 0; i < l->body->nin; i++) {
+        const int state = i - l->nsequence;
+        b->in[i].at = (state >= 0 && state < l->nstate ? r->w->state[state] : x->all.in[i].at) +
+                      b->in[i].first;
+    }
+    for (int i = l->nstate; i < l->nstate + l->ncollect; i++) {
+        b->out[i].at = x->all.out[i].at + b->out[i].first;
+    }
+    for (int64_t t = 0; t < x->steps && s == MC_OK; t++) {
+        for (int i = 0; i < l->nstate; i++) {
+            b->out[i].at = state_at(x, i, t, r->w->all[i]) + b->out[i].first;
+        }
+        place(b);
+        s = run_body(b, false);
+        for (int i = 0; i < l->nstate; i++) {
+            b->in[l->nsequence + i].at = b->out[i].at;
+        }
+        advance(l, b);
+    }
+    b->status = s; /* once: bands are neighbours in memory */
+}
+
+static mc_status walk_bands(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                            struct loop *x, struct walk *w)
+{
+    TRY(begin(f, p, st, x, w));
+    TRY(prepare(x));
+    for (int k = 0; k < x->nband; k++) {
+        mc_band_share(&x->band[k], &x->all);
+    }
+    f->code->backend->each(walk_band, &(struct banded){ x, w }, x->nband);
+    for (int k = 0; k < x->nband; k++) {
+        TRY(x->band[k].status < 0 ? mc_fail(x->band[k].status, "scan: out of memory") : MC_OK);
+    }
+    w->t = x->steps;
+    for (int i = 0; i < x->l.nstate; i++) {
+        w->state[i] = state_at(x, i, x->steps - 1, w->all[i]);
+    }
+    for (int i = x->l.nstate; i < x->l.nstate + x->l.ncollect; i++) {
+        x->all.out[i].at += x->steps * x->all.out[i].stride;
+    }
+    return MC_OK;
+}
+
+#endif
+
 /* May all steps be one piece of work of the device? */
 static bool may_note(const struct loop *x)
 {
-    const struct mc_backend *b = x->body->code->backend;
-    const struct mc_program *pr = &x->body->code->program;
+    const struct mc_backend *b = x->all.body->code->backend;
+    const struct mc_program *pr = &x->all.body->code->program;
     int copied[MC_MOST_RESULTS], n = 0;
     for (int j = 0; j < pr->noutput; j++) {
         copied[n] = pr->output[j];
-        n += x->out[j].copied;
+        n += x->all.out[j].copied;
     }
     return b->resident && !x->watched && !x->l.until &&
-           b->resident(x->body, x->plan, &(struct mc_body_steps){ x->run, copied, x->nrun, n, x->steps });
+           b->resident(x->all.body, x->all.plan,
+                       &(struct mc_body_steps){ x->all.run, copied, x->all.nrun, n, x->steps });
 }
 
 static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
@@ -250,7 +339,14 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
     if (may_note(x)) {
         TRY(walk(f, p, st, x, true, true, &w));
     }
-    TRY(w.even ? backend->run_noted(x->body, x->plan) : walk(f, p, st, x, false, false, &w));
+#ifndef MC_RUNTIME
+    if (x->nband && !x->watched) {
+        TRY(walk_bands(f, p, st, x, &w));
+    } else
+#endif
+    {
+        TRY(w.even ? backend->run_noted(x->all.body, x->all.plan) : walk(f, p, st, x, false, false, &w));
+    }
     TRY(w.beyond ? walk(f, p, st, x, false, true, &w) : MC_OK);
     for (int i = 0; i < l->nstate; i++) {
         const struct mc_slot *to = &p->slot[st->dst[i]];
@@ -260,7 +356,7 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
         }
     }
     for (int i = 0; i < l->ncollect; i++) {
-        const struct port *o = &x->out[l->nstate + i];
+        const struct mc_port *o = &x->all.out[l->nstate + i];
         TRY(backend->zero(f, o->at, (size_t)((x->steps - w.t) * o->stride)));
     }
     if (l->until) {
@@ -277,19 +373,19 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                      char *scratch)
 {
     struct loop *x = (struct loop *)e;
-    struct mc_function *b = x->body;
+    struct mc_function *b = x->all.body;
     const struct mc_backend *backend = b->code->backend;
     (void)scratch;
     b->arena = x->arena;
-    b->body_plan = x->plan;
+    b->body_plan = x->all.plan;
     x->watched = mc_steps_watched(b);
     if (backend->body) {
         backend->body(f, b);
     }
-    memcpy(b->arg, x->arg, (size_t)x->l.body->nin * sizeof *b->arg);
+    memcpy(b->arg, x->all.arg, (size_t)x->l.body->nin * sizeof *b->arg);
     for (size_t v = 0; v < b->code->program.value.n; v++) {
-        const enum mc_base base = x->plan->slot[v].base;
-        b->ptr[v] = base == BASE_INPUT || base == BASE_OUTPUT ? NULL : backend->address(b, x->plan, v);
+        const enum mc_base base = x->all.plan->slot[v].base;
+        b->ptr[v] = base == BASE_INPUT || base == BASE_OUTPUT ? NULL : backend->address(b, x->all.plan, v);
     }
     mc_status s = run_steps(f, p, &f->code->program.step.at[step], x);
     b->arena = NULL;
@@ -328,31 +424,64 @@ static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, 
                                                   .skip = element });
 }
 
+static mc_status find_moving(struct mc_band *b)
+{
+    const struct mc_program *pr = &b->body->code->program;
+    b->in = mc_calloc((size_t)pr->ninput + 1, sizeof *b->in, "loop");
+    b->out = mc_calloc((size_t)pr->noutput + 1, sizeof *b->out, "loop");
+    b->moving = mc_alloc((pr->value.n + 1) * sizeof *b->moving, "loop");
+    b->run = mc_alloc((pr->step.n + 1) * sizeof *b->run, "loop");
+    if (!b->in || !b->out || !b->moving || !b->run) {
+        return MC_EMEMORY;
+    }
+    for (size_t v = 0; v < pr->value.n; v++) {
+        const struct mc_slot *at = &b->plan->slot[v];
+        if (at->base == BASE_INPUT || at->base == BASE_OUTPUT) {
+            b->moving[b->nmoving++] = (struct mc_moving){ (int)v, at->base == BASE_INPUT, at->index,
+                                                          at->offset };
+        }
+    }
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        if (b->plan->step[i].exec || b->plan->step[i].epilogue) {
+            b->run[b->nrun++] = i;
+        }
+    }
+    for (int j = 0; j < pr->noutput; j++) {
+        const struct mc_slot *at = &b->plan->slot[pr->output[j]];
+        b->out[j].copied = at->base != BASE_OUTPUT || at->index != j;
+    }
+    return MC_OK;
+}
+
+static mc_status plan_band(struct mc_band *b, const struct mc_plan_options *o, mc_shape_plan_one *work)
+{
+    const size_t bytes = (size_t)b->l->body->nin * sizeof *b->arg;
+    memcpy(b->body->arg, b->arg, bytes);
+    b->plan = b->plan ? b->plan : mc_shape_plan_make(b->body, o, work);
+    memset(b->body->arg, 0, bytes);
+    return b->plan ? find_moving(b) : mc_last_status();
+}
+
 /* The body's plan at the sizes of this loop; the body does not keep it. */
 static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
                            struct loop *x, mc_shape_plan_one *work)
 {
-    struct mc_function *b = x->body;
-    mc_status s = MC_OK;
-    x->arg = mc_calloc((size_t)x->l.body->nin + 1, sizeof *x->arg, "loop");
-    s = x->arg ? s : MC_EMEMORY;
+    x->all.arg = mc_calloc((size_t)x->l.body->nin + 1, sizeof *x->all.arg, "loop");
+    mc_status s = x->all.arg ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < x->l.body->nin && s == MC_OK; i++) {
-        b->arg[i] = x->arg[i] = argument(f, p, st, &x->l, i);
-        s = b->arg[i] ? MC_OK : mc_last_status();
+        x->all.arg[i] = argument(f, p, st, &x->l, i);
+        s = x->all.arg[i] ? MC_OK : mc_last_status();
     }
-    x->plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, work) : NULL;
-    s = s < 0 || x->plan ? s : mc_last_status();
-    memset(b->arg, 0, (size_t)x->l.body->nin * sizeof *b->arg);
-    return s;
+    return s < 0 ? s : plan_band(&x->all, &p->options, work);
 }
 
 /* States must keep their sizes.  What the body computes has the types that the loop's results were given. */
 static mc_status check_results(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
 {
     const struct mc_loop *l = &x->l;
-    const struct mc_program *pr = &x->body->code->program;
+    const struct mc_program *pr = &x->all.body->code->program;
     for (int i = 0; i < pr->noutput; i++) {
-        const struct mc_type *made = &x->plan->slot[pr->output[i]].type;
+        const struct mc_type *made = &x->all.plan->slot[pr->output[i]].type;
         if (i < l->nstate) {
             const struct mc_type *before = &p->slot[st->src[1 + l->nsequence + i]].type;
             TRY(mc_type_equal(before, made) ? MC_OK
@@ -372,47 +501,18 @@ static mc_status check_results(const struct mc_shape_plan *p, const struct mc_st
     return MC_OK;
 }
 
-static mc_status find_moving(struct loop *x)
-{
-    const struct mc_program *pr = &x->body->code->program;
-    x->moving = mc_alloc((pr->value.n + 1) * sizeof *x->moving, "loop");
-    x->run = mc_alloc((pr->step.n + 1) * sizeof *x->run, "loop");
-    if (!x->moving || !x->run) {
-        return MC_EMEMORY;
-    }
-    for (size_t v = 0; v < pr->value.n; v++) {
-        const struct mc_slot *at = &x->plan->slot[v];
-        if (at->base == BASE_INPUT || at->base == BASE_OUTPUT) {
-            x->moving[x->nmoving++] = (struct moving){ (int)v, at->base == BASE_INPUT, at->index,
-                                                       at->offset };
-        }
-    }
-    for (int i = 0; i < (int)pr->step.n; i++) {
-        if (x->plan->step[i].exec || x->plan->step[i].epilogue) {
-            x->run[x->nrun++] = i;
-        }
-    }
-    for (int j = 0; j < pr->noutput; j++) {
-        const struct mc_slot *at = &x->plan->slot[pr->output[j]];
-        x->out[j].copied = at->base != BASE_OUTPUT || at->index != j;
-    }
-    return MC_OK;
-}
-
 static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step *st, struct loop *x)
 {
     const struct mc_loop *l = &x->l;
     const struct mc_slot *slot = p->slot;
-    int64_t size = (int64_t)x->plan->memory;
-    x->in = mc_calloc((size_t)l->body->nin + 1, sizeof *x->in, "loop");
-    x->out = mc_calloc((size_t)l->body->nout + 1, sizeof *x->out, "loop");
+    int64_t size = (int64_t)x->all.plan->memory;
     x->bytes = mc_calloc((size_t)l->nstate + 1, sizeof *x->bytes, "loop");
     x->buffer = mc_calloc((size_t)l->nstate + 1, sizeof *x->buffer, "loop");
-    if (!x->in || !x->out || !x->bytes || !x->buffer) {
+    if (!x->bytes || !x->buffer) {
         return MC_EMEMORY;
     }
     for (int i = 0; i < l->nsequence; i++) {
-        x->in[i].stride = slot[st->src[1 + i]].strides[0];
+        x->all.in[i].stride = slot[st->src[1 + i]].strides[0];
     }
     for (int i = 0; i < l->nstate; i++) {
         x->bytes[i] = (int64_t)mc_slot_bytes(&slot[st->src[1 + l->nsequence + i]]);
@@ -420,11 +520,11 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
         size = x->buffer[i] + 2 * mc_loop_rounded(x->bytes[i]);
     }
     for (int i = 0; i < l->ncollect; i++) {
-        x->out[l->nstate + i].stride = (int64_t)mc_slot_bytes(
-            &x->plan->slot[x->body->code->program.output[l->nstate + i]]);
+        x->all.out[l->nstate + i].stride = (int64_t)mc_slot_bytes(
+            &x->all.plan->slot[x->all.body->code->program.output[l->nstate + i]]);
     }
     x->flag = mc_loop_rounded(size);
-    struct mc_device *d = x->body->code->device;
+    struct mc_device *d = x->all.body->code->device;
     x->arena = d->ops->alloc(d, (size_t)(x->flag + 64), "loop");
     return x->arena ? MC_OK : mc_last_status();
 }
@@ -432,11 +532,11 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
 /* Finds out how the backend can run all steps at once, and how the body's values move then. */
 static mc_status plan_repeats(struct loop *x)
 {
-    const struct mc_backend *b = x->body->code->backend;
-    const size_t n = x->body->code->program.value.n + 1;
-    bool can = b->repeats && x->nrun == 1 && !x->l.until;
-    for (int j = 0; j < x->body->code->program.noutput; j++) {
-        can &= !x->out[j].copied;
+    const struct mc_backend *b = x->all.body->code->backend;
+    const size_t n = x->all.body->code->program.value.n + 1;
+    bool can = b->repeats && x->all.nrun == 1 && !x->l.until;
+    for (int j = 0; j < x->all.body->code->program.noutput; j++) {
+        can &= !x->all.out[j].copied;
     }
     if (!can) {
         return MC_OK;
@@ -448,17 +548,19 @@ static mc_status plan_repeats(struct loop *x)
         mc_free(state);
         return MC_EMEMORY;
     }
-    for (int k = 0; k < x->nmoving; k++) {
-        const struct moving *m = &x->moving[k];
+    for (int k = 0; k < x->all.nmoving; k++) {
+        const struct mc_moving *m = &x->all.moving[k];
         const int i = m->input ? m->of - x->l.nsequence : m->of;
         const bool is_state = i >= 0 && i < x->l.nstate,
                    kept = is_state && mc_loop_kept_result(&x->l, i) >= 0;
         state[m->value] = is_state ? i + 1 : 0;
-        x->move[m->value] = kept ? x->bytes[i] : is_state ? 0 : (m->input ? x->in : x->out)[m->of].stride;
+        x->move[m->value] = kept       ? x->bytes[i]
+                            : is_state ? 0
+                                       : (m->input ? x->all.in : x->all.out)[m->of].stride;
     }
-    x->repeats = b->repeats(x->body, x->plan, x->run[0], state);
-    for (int k = 0; k < x->nmoving && x->repeats == REPEATS_BY_TURNS; k++) {
-        const struct moving *m = &x->moving[k];
+    x->repeats = b->repeats(x->all.body, x->all.plan, x->all.run[0], state);
+    for (int k = 0; k < x->all.nmoving && x->repeats == REPEATS_BY_TURNS; k++) {
+        const struct mc_moving *m = &x->all.moving[k];
         const int i = state[m->value] - 1;
         if (i >= 0 && mc_loop_kept_result(&x->l, i) < 0) {
             const int64_t by = mc_loop_rounded(x->bytes[i]);
@@ -470,13 +572,45 @@ static mc_status plan_repeats(struct loop *x)
     return MC_OK;
 }
 
-/* with that of loops in the body, and of what its solvers prepare */
+#ifndef MC_RUNTIME
+
+struct planning {
+    const struct mc_plan_options *options;
+    mc_shape_plan_one *work;
+};
+
+static mc_status plan_as(struct mc_band *b, const void *arg)
+{
+    const struct planning *as = arg;
+    return plan_band(b, as->options, as->work);
+}
+
+/* The rows in bands, where the body allows it and it pays. */
+static mc_status divide(struct loop *x, const struct mc_plan_options *o, mc_shape_plan_one *work)
+{
+    bool good;
+    const mc_status s = mc_bands_plan(&x->all, x->steps, plan_as, &(struct planning){ o, work }, &x->band,
+                                      &x->nband, &good);
+    if (s == MC_OK && !good) {
+        free_bands(x);
+        mc_clear_error(); /* of a band that could not be planned */
+    }
+    return s;
+}
+
+#endif
+
+/* with that of loops in the body, of what its solvers prepare, and of bands */
 static size_t memory_of(const struct loop *x)
 {
     size_t bytes = (size_t)(x->flag + 64);
-    for (int i = 0; i < x->nrun; i++) {
-        const struct mc_heavy *h = x->plan->step[x->run[i]].heavy;
-        bytes += x->plan->step[x->run[i]].memory + (h && h->plan && h->plan->prepare ? h->plan->prepared : 0);
+#ifndef MC_RUNTIME
+    bytes += mc_bands_memory(x->band, x->nband);
+#endif
+    for (int i = 0; i < x->all.nrun; i++) {
+        const struct mc_heavy *h = x->all.plan->step[x->all.run[i]].heavy;
+        bytes += x->all.plan->step[x->all.run[i]].memory +
+                 (h && h->plan && h->plan->prepare ? h->plan->prepared : 0);
     }
     return bytes;
 }
@@ -484,8 +618,8 @@ static size_t memory_of(const struct loop *x)
 static bool needs_host(const struct loop *x)
 {
     bool host = x->l.until;
-    for (int i = 0; i < x->nrun; i++) {
-        const struct mc_exec *e = x->plan->step[x->run[i]].exec;
+    for (int i = 0; i < x->all.nrun; i++) {
+        const struct mc_exec *e = x->all.plan->step[x->all.run[i]].exec;
         host |= e && (e->ops->host || e->ops->eager);
     }
     return host;
@@ -499,8 +633,9 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
         return MC_EMEMORY;
     }
     x->exec.ops = &ops;
-    x->body = f->loop[step];
     x->l = mc_loop_of(st->node[0]->attr);
+    x->all.body = f->loop[step];
+    x->all.l = &x->l;
     mc_array *steps = mc_value_array(f, p, st->src[0]);
     mc_status s = steps ? MC_OK : mc_last_status();
     if (steps) {
@@ -510,8 +645,10 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
     s = s < 0 ? s : plan_body(f, p, st, x, work);
     s = s < 0 ? s : check_results(p, st, x);
     s = s < 0 ? s : plan_ports(p, st, x);
-    s = s < 0 ? s : find_moving(x);
     s = s < 0 || !ALL_AT_ONCE ? s : plan_repeats(x);
+#ifndef MC_RUNTIME
+    s = s < 0 || x->repeats || f->code->program.dynamic ? s : divide(x, &p->options, work);
+#endif
     if (s < 0) {
         loop_free(&x->exec);
         return s;
@@ -532,11 +669,12 @@ bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p,
         return false;
     }
     *out = (struct mc_loop_planned){ .l = x->l,
-                                     .body = x->body,
-                                     .plan = x->plan,
+                                     .body = x->all.body,
+                                     .plan = x->all.plan,
                                      .steps = x->steps,
                                      .bytes = x->bytes,
                                      .buffer = x->buffer,
-                                     .memory = (size_t)x->flag };
+                                     .memory = (size_t)x->flag,
+                                     .bands = x->nband };
     return true;
 }

@@ -35,6 +35,7 @@ struct mc_loop_planned {
     /* by state: its bytes; where its two buffers begin, in memory that begins with that of the body's plan */
     const int64_t *bytes, *buffer;
     size_t memory;                  /* bytes of all */
+    int bands;                      /* of its rows (band.h), which run at the same time; 0: none */
 };
 /* the distance between the two buffers of a state of n bytes */
 static inline int64_t mc_loop_rounded(int64_t n)

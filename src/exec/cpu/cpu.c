@@ -162,6 +162,8 @@ const struct mc_backend mc_backend_cpu = {
 #ifndef MC_RUNTIME
     .repeats = mc_launch_repeats,
     .repeat = mc_launch_repeat,
+    .bands = mc_launch_bands,
+    .each = mc_launch_each,
 #endif
     .result_make = make, .result_take = take,
 };

@@ -51,6 +51,11 @@ enum mc_repeats mc_launch_repeats(const struct mc_function *f, const struct mc_s
                                   const int *state);
 mc_status mc_launch_repeat(struct mc_function *f, const struct mc_shape_plan *p, int step,
                            const struct mc_repeat *how, bool *beyond);
+/* bands.c: loops whose bodies are row-wise (backend.h) */
+struct mc_body_steps;
+int mc_launch_bands(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_body_steps *s,
+                    int64_t rows);
+void mc_launch_each(void (*one)(void *arg, int i), void *arg, int n);
 int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o, int v, bool dense, int a);
 /* *exec stays NULL if the kernel has too few loops for the axes of this shape. */
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec);

@@ -111,10 +111,18 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     q.b_stays = q.batch == 1 && h->copy[1] < 0 && mc_heavy_stays(f, mc_heavy_source(f, n, 1));
     struct mc_gemm_problem whole = q;
     const struct mc_backend *backend = f->code->backend;
-    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? backend->product(&whole, &p->options) : NULL;
+    const struct mc_plan_options *o = &p->options;
+#ifndef MC_RUNTIME
+    struct mc_plan_options same = p->options;
+    if (f->like) {
+        same.solver = f->like->step[step].heavy->plan->solver;
+        o = &same;
+    }
+#endif
+    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? backend->product(&whole, o) : NULL;
     h->epilogue.by_solver = h->plan != NULL;
     if (!h->plan) { /* also where the solver that a flag names computes no epilogue */
-        h->plan = backend->product(&q, &p->options);
+        h->plan = backend->product(&q, o);
     }
     if (!h->plan) {
         return mc_last_status();

@@ -352,6 +352,13 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
+/* Rows of a tile do not meet, and prepare nothing. */
+static bool same_rows(const struct mc_problem *a, const struct mc_problem *b)
+{
+    return last_of(gemm(a), mc_gemm_kernel(gemm(a)->dtype)) ==
+           last_of(gemm(b), mc_gemm_kernel(gemm(b)->dtype));
+}
+
 const struct mc_solver mc_gemm_direct = {
-    .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan,
+    .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan, .same_rows = TRIED(same_rows),
 };

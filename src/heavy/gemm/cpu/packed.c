@@ -548,6 +548,12 @@ static const char *refuse(const struct mc_problem *p)
     return mc_gemm_hollow(gemm(p));
 }
 
+/* The ranges of k and the panels of B follow from k and n. */
+static bool same_rows(const struct mc_problem *a, const struct mc_problem *b)
+{
+    return gemm(a)->k == gemm(b)->k && gemm(a)->n == gemm(b)->n;
+}
+
 const struct mc_solver mc_gemm_packed = {
-    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan,
+    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan, .same_rows = TRIED(same_rows),
 };

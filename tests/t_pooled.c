@@ -17,7 +17,7 @@ TEST(pooled_solvers_give_the_reference)
         }
         for (int turn = 0; turn < (test_is_full() ? 2000 : 400); turn++) {
             struct mc_pooled_problem p;
-            if (!pooled_any(&p, turn & 1 ? CONV_INPUTS : CONV_WEIGHTS, below(2) ? 4 : 40, 14)) {
+            if (!pooled_any(&p, turn & 1 ? CONV_INPUTS : CONV_WEIGHTS, 5, below(2) ? 4 : 40, 14)) {
                 continue;
             }
             p.base = (struct mc_problem){ &mc_pooled_family, mc_plan_options_of(NULL) };
@@ -35,6 +35,40 @@ TEST(pooled_solvers_give_the_reference)
     }
     mc_isa_only(NULL);
     CHECK(ran[0] > 200 && ran[1] > 20, "ran %d and %d times", ran[0], ran[1]);
+}
+
+/* With blocks of several images, of one size and of two, and one block; marks that nothing reads. */
+TEST(pooled_blocks_of_images_give_the_reference)
+{
+    static const char *const kernels[] = { NULL, "plain", "avx2", "avx512" };
+    int ran = 0;
+    for (size_t k = 0; k < NELEM(kernels); k++) {
+        if (!mc_isa_only(kernels[k])) {
+            continue;
+        }
+        for (int turn = 0; turn < (test_is_full() ? 400 : 80); turn++) {
+            struct mc_pooled_problem p;
+            const bool forward = turn & 1;
+            if (!pooled_any(&p, forward ? CONV_FORWARD : CONV_WEIGHTS, below(3) ? 12 : 200, 4, 24)) {
+                continue;
+            }
+            p.base = (struct mc_problem){ &mc_pooled_family, mc_plan_options_of(NULL) };
+            p.conv.has_epilogue = below(2);
+            p.unmarked = forward && below(3) == 0;
+            struct mc_str word = { 0 };
+            mc_pooled_key(&p.base, &word);
+            struct mc_plan *plan = mc_plan_with(&p.base, &mc_pooled_image_blocks);
+            REQUIRE(plan, "%s: %s", word.s, mc_last_error());
+            CHECK(mc_pooled_family.verify(&p.base, plan) == MC_OK, "%s: %s: %s",
+                  kernels[k] ? kernels[k] : "the best", word.s, mc_last_error());
+            CHECK(plan->cost > 0, "%s", word.s);
+            ran++;
+            mc_str_free(&word);
+            mc_plan_free(plan);
+        }
+    }
+    mc_isa_only(NULL);
+    CHECK(ran > 100, "ran %d times", ran);
 }
 
 TEST(pooled_words_and_refusals)
@@ -135,7 +169,7 @@ TEST(functions_join_convolutions_and_poolings)
           "%d steps joined, %d idle", found[0], found[1]);
 }
 
-/* A gradient that something else reads is made as ever. */
+/* A gradient that something else reads is made as ever. Only conv(x, V) may be idle: its pooling alone reads it. */
 TEST(what_others_read_is_not_left_out)
 {
     static const char *const solvers[] = { "marked", "idle" };
@@ -143,7 +177,7 @@ TEST(what_others_read_is_not_left_out)
     double d;
     compare_modes(NET "; c = conv(p, W); r = sum(sqr(pool(c, [2, 2])))", "grad(r, W), grad(r, c), grad(r, p)",
                   solvers, found, &d);
-    CHECK(d < 1e-10 && ((found[0] == 0 && found[1] == 0) || strcmp(mc_flag_get("device"), "cpu") != 0),
+    CHECK(d < 1e-10 && ((found[0] == 0 && found[1] <= 1) || strcmp(mc_flag_get("device"), "cpu") != 0),
           "off by %g, %d steps joined, %d idle", d, found[0], found[1]);
 }
 

@@ -81,6 +81,8 @@ static mc_status problem_of(const struct mc_function *f, const struct mc_shape_p
     TRY(mc_convolve_problem(f, p, two.conv_step, &q->conv));
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     q->marks = pool.s.mark;
+    q->unmarked = v[POOL_KEY] < 0;
+    q->conv.has_epilogue = mc_heavy_calls_kernel(f, &f->code->program.step.at[step]);
     *is = windows(two.conv, &pool.s, q);
     strides_as_y(two.conv, p->slot[v[POOL_Y]].strides, q->conv.dtype, q->g);
     if (v[POOL_KEY] >= 0) {
@@ -185,5 +187,5 @@ mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     operand[POOLED_G] = f->ptr[v[POOL_Y]];
     operand[POOLED_MARKS] = v[POOL_KEY] < 0 ? NULL : f->ptr[v[POOL_KEY]];
-    return mc_convolve_with(f, p, step, p->step[step].heavy->pooled, operand, scratch);
+    return mc_convolve_with(f, p, step, two.conv, p->step[step].heavy->pooled, operand, scratch);
 }

@@ -46,7 +46,7 @@ void mc_pooled_key(const struct mc_problem *p_, struct mc_str *out)
     triple(out, "s", p->stride);
     triple(out, "p", p->pad);
     triple(out, "o", p->out);
-    mc_str_add(out, p->marks == MC_UINT8 ? "" : " wide marks");
+    mc_str_add(out, p->unmarked ? " no marks" : p->marks == MC_UINT8 ? "" : " wide marks");
     layout(out, p, " g:", p->g);
     layout(out, p, " k:", p->mark);
 }
@@ -81,7 +81,7 @@ void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4])
     e[POOLED_X] = of[CONV_X];
     e[POOLED_W] = of[CONV_W];
     e[POOLED_G] = extent(p, p->conv.dtype, p->g);
-    e[POOLED_MARKS] = extent(p, p->marks, p->mark);
+    e[POOLED_MARKS] = p->unmarked ? (struct mc_extent){ .dtype = p->marks } : extent(p, p->marks, p->mark);
 }
 
 /* A pseudo-random cell of a window that lies inside of y, chosen by h. */
@@ -172,7 +172,7 @@ static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct 
     for (int i = 0; i < 5; i++) {
         all *= dims[i];
     }
-    for (int64_t e = 0; e < all; e++) {
+    for (int64_t e = 0; e < all && !p->unmarked; e++) {
         int64_t at = 0;
         for (int64_t i = 4, rest = e; i >= 0; rest /= dims[i--]) {
             at += rest % dims[i] * p->mark[i] * size;
@@ -220,6 +220,43 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     return s;
 }
 
+/* ---- what solvers share ---- */
+
+struct mc_pool_shape mc_pooled_windows(const struct mc_pooled_problem *p, enum mc_pool_pass pass)
+{
+    const struct mc_conv_shape *s = &p->conv.s;
+    struct mc_pool_shape w = { .pass = pass,
+                               .mode = POOL_MAX,
+                               .key = POOL_KEY_MARKS,
+                               .rank = 5,
+                               .nd = 3,
+                               .axis = { 2, 3, 4 },
+                               .dims = { s->n, s->f, s->out[0], s->out[1], s->out[2] },
+                               .mark = p->marks };
+    memcpy(w.in, s->out, sizeof w.in);
+    memcpy(w.out, p->out, sizeof w.out);
+    memcpy(w.w, p->w, sizeof w.w);
+    memcpy(w.stride, p->stride, sizeof w.stride);
+    memcpy(w.pad, p->pad, sizeof w.pad);
+    return w;
+}
+
+struct mc_conv_run mc_pooled_bind(const struct mc_plan *plan, void *const *operand, int threads)
+{
+    const struct mc_pooled_problem *p = pooled(plan->problem);
+    struct mc_conv_run r = { .p = &p->conv,
+                             .at = { operand[POOLED_X], operand[POOLED_W] },
+                             .result = operand[mc_pooled_result(p)],
+                             .arg = operand[POOLED_EPILOGUE_ARG],
+                             .size = sizeof(float),
+                             .threads = threads > 0 ? threads : mc_team_size() };
+    if (p->conv.has_epilogue) {
+        memcpy(&r.epilogue, &operand[POOLED_EPILOGUE],
+               sizeof r.epilogue); /* a function pointer stored in a void pointer */
+    }
+    return r;
+}
+
 /* ---- the family ---- */
 
 const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
@@ -238,7 +275,7 @@ const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
                : NULL;
 }
 
-static const struct mc_solver *const solvers[] = { &mc_pooled_window_grad, NULL };
+static const struct mc_solver *const solvers[] = { &mc_pooled_window_grad, &mc_pooled_image_blocks, NULL };
 
 const struct mc_family mc_pooled_family = {
     .name         = "pooled",

@@ -37,3 +37,11 @@ void mc_pool_ties_of(const struct mc_pool_kernel *k, const struct mc_pool_row *r
         k->ties(r);
     }
 }
+
+void mc_pool_put(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
+{
+    const struct mc_pool_kernel *wide = for_blocks(k, r);
+    if (!wide->put_block || !wide->put_block(r)) {
+        k->put(r);
+    }
+}

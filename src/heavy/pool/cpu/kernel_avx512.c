@@ -88,6 +88,17 @@ INLINE __m512i block_max(const __m512 *cell, const int32_t *mark, __m512 *best)
     return at;
 }
 
+/* The bits of the cells that equal the maximum. */
+INLINE __m512i block_bits(const __m512 *cell, const int32_t *mark, __m512 best)
+{
+    __m512i bits = _mm512_setzero_si512();
+    for (int i = 0; i < 4; i++) {
+        bits = _mm512_mask_or_epi32(bits, _mm512_cmp_ps_mask(cell[i], best, _CMP_EQ_OQ), bits,
+                                    _mm512_set1_epi32(1 << (mark[i / 2] + i % 2)));
+    }
+    return bits;
+}
+
 static TARGET bool max_block(const struct mc_pool_row *r)
 {
     if (!block_fits(r, r->x, r->x_band) || r->more || (r->key && r->wide)) {
@@ -99,7 +110,8 @@ static TARGET bool max_block(const struct mc_pool_row *r)
         const int64_t n = MC_MIN(all - j, b.windows);
         __m512 v[4], cell[4], best;
         block_load(&b, x + 4 * j, n, v, cell);
-        const __m512i at = block_max(cell, r->mark, &best);
+        __m512i at = block_max(cell, r->mark, &best);
+        at = r->bits ? block_bits(cell, r->mark, best) : at;
         _mm512_mask_storeu_ps((float *)r->y + j, first_of(n), best);
         if (r->key) {
             _mm512_mask_cvtepi32_storeu_epi8((char *)r->key + j, first_of(n), at);
@@ -132,8 +144,40 @@ static TARGET bool ties_block(const struct mc_pool_row *r)
     }
     return true;
 }
+
+static TARGET bool put_block(const struct mc_pool_row *r)
+{
+    if (!r->key || !block_fits(r, r->x, r->x_band)) {
+        return false;
+    }
+    const struct block b = block_of(r->n);
+    float *x = (float *)(void *)r->x[0];
+    __m512i name[4]; /* of each element: the mark or the bit of its cell */
+    for (int i = 0; i < 4; i++) {
+        int32_t cell[16];
+        for (int32_t e = 0; e < 16; e++) {
+            const int32_t in = (16 * i + e) % (int32_t)(4 * r->n), row = in >= 2 * (int32_t)r->n;
+            const int32_t mark = r->mark[row] + in % 2;
+            cell[e] = r->bits ? 1 << mark : mark;
+        }
+        name[i] = _mm512_loadu_si512(cell);
+    }
+    for (int64_t j = 0, all = r->n * r->bands; j < all; j += b.windows) {
+        const int64_t n = MC_MIN(all - j, b.windows);
+        const __m512 g = _mm512_maskz_loadu_ps(first_of(n), (const float *)r->y + j);
+        const __m512i key = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first_of(n), (const char *)r->key + j));
+        for (int i = 0; i < 4; i++) {
+            const __m512i k = _mm512_permutexvar_epi32(b.window[i], key);
+            const __mmask16 put = r->bits ? _mm512_test_epi32_mask(k, name[i]) : _mm512_cmpeq_epi32_mask(k, name[i]);
+            _mm512_mask_storeu_ps(x + 4 * j + 16 * i, first_of(4 * n - 16 * i),
+                                  _mm512_maskz_permutexvar_ps(put, b.window[i], g));
+        }
+    }
+    return true;
+}
 #undef INLINE
 
+#define PUT_BLOCK put_block
 #define MAX_BLOCK max_block
 #define TIES_BLOCK ties_block
 #define T float
@@ -161,6 +205,7 @@ static TARGET bool ties_block(const struct mc_pool_row *r)
 #define BOTH f32_both
 #include "heavy/pool/cpu/kernel_body.h"
 #undef MAX_BLOCK
+#undef PUT_BLOCK
 #undef TIES_BLOCK
 
 #ifdef MC_RUNTIME

@@ -6,13 +6,13 @@
  *   BEATS(v, m)                        true if v is larger than m, or v is NaN and m is not
  *   EQUAL(v, m)                        M: equal, and neither is NaN
  *   PICK(k, a, b) PICKI(k, a, b)       a where k is true, else b
- *   SETI STORE8 STORE32 LOAD8 LOAD32   I: broadcast; converted to and from uint8 and int32
+ *   SETI STORE8 STORE32 LOAD8 LOAD32   I: broadcast; converted to and from uint8 and int32; I has | and &
  *   IS(i, j)                           M: equal integers
  *   EVEN(p)                            p[0], p[2], ... p[2 L - 2], without reading beyond
  *   BOTH(p, a, b)                      p[2 i] = a[i], p[2 i + 1] = b[i]
  *
  *   ONE_FORM                           optional: max and sum have one loop for all windows
- *   MAX_BLOCK TIES_BLOCK               optional: the functions max_block and ties_block of kernel.h
+ *   MAX_BLOCK TIES_BLOCK               optional: the functions max_block and ties_block (and PUT_BLOCK) of kernel.h
  *
  * If the last windows do not fill a vector, some windows before them are computed again with them. With fewer
  * windows than a vector they are done one by one. Kernels that add to memory take each window once. */
@@ -54,6 +54,13 @@ FUSED void NAME(max_at)(const struct mc_pool_row *r, int64_t band, int64_t j, in
         from = 0;
     }
     STORE(y, best);
+    at = marks && r->bits ? SETI(0) : at;
+    for (int i = 0; i < r->nrow && marks && r->bits; i++) {
+        for (int b = 0; b < w; b++) {
+            const V v = LOADS(XROW(r, i, band) + j * s + b, s);
+            at = PICKI(EQUAL(v, best), at | SETI(1 << (r->mark[i] + b)), at);
+        }
+    }
     if (marks && r->wide) {
         STORE32((int32_t *)(void *)key + j, at);
     } else if (marks) {
@@ -162,15 +169,18 @@ static TARGET void NAME(put)(const struct mc_pool_row *r)
             const V g = LOAD(y + j);
             const I k = LOAD8(key + j);
             for (int i = 0; i < r->nrow; i++) {
-                BOTH(XROW(r, i, band) + 2 * j, PICK(IS(k, SETI(r->mark[i])), g, zero),
-                     PICK(IS(k, SETI(r->mark[i] + 1)), g, zero));
+                const I first = SETI(r->bits ? 1 << r->mark[i] : r->mark[i]),
+                        next = SETI(r->bits ? 2 << r->mark[i] : r->mark[i] + 1);
+                const I a = k & SETI(r->bits ? 1 << r->mark[i] : -1), b = k & SETI(r->bits ? 2 << r->mark[i] : -1);
+                BOTH(XROW(r, i, band) + 2 * j, PICK(IS(a, first), g, zero), PICK(IS(b, next), g, zero));
             }
         }
         for (; j < r->n; j++) {
             for (int i = 0; i < r->nrow; i++) {
                 T *x = XROW(r, i, band) + 2 * j;
-                x[0] = key[j] == r->mark[i] ? y[j] : 0;
-                x[1] = key[j] == r->mark[i] + 1 ? y[j] : 0;
+                const int bits = r->bits ? key[j] >> r->mark[i] : 0;
+                x[0] = (r->bits ? bits & 1 : key[j] == r->mark[i]) ? y[j] : 0;
+                x[1] = (r->bits ? bits & 2 : key[j] == r->mark[i] + 1) ? y[j] : 0;
             }
         }
     }
@@ -250,7 +260,7 @@ static const struct mc_pool_kernel NAME(kernel) = {
     .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .ties = NAME(ties),
     .send = NAME(send), .share = NAME(share),
 #ifdef MAX_BLOCK
-    .max_block = MAX_BLOCK, .ties_block = TIES_BLOCK,
+    .max_block = MAX_BLOCK, .ties_block = TIES_BLOCK, .put_block = PUT_BLOCK,
 #endif
 };
 #undef LOADS

@@ -24,6 +24,10 @@
                 }                                                                                            \
             }                                                                                                \
             y[j] = best;                                                                                     \
+            for (int i = 0, c = r->nrow * r->w; key && r->bits && i < c; i++) {                              \
+                const T *x = (const T *)(void *)(r->x[i / r->w] + band * r->x_band) + j * r->s;              \
+                at = (i ? at : 0) | (x[i % r->w] == best) << (r->mark[i / r->w] + i % r->w);                 \
+            }                                                                                                \
             if (key && r->wide) {                                                                            \
                 ((int32_t *)(void *)key)[j] = at;                                                            \
             } else if (key) {                                                                                \

@@ -55,6 +55,7 @@ TEST(pooled_blocks_of_images_give_the_reference)
             p.base = (struct mc_problem){ &mc_pooled_family, mc_plan_options_of(NULL) };
             p.conv.has_epilogue = below(2);
             p.unmarked = forward && below(3) == 0;
+            p.bits = p.w[1] * p.w[2] <= POOL_BITS && below(2);
             struct mc_str word = { 0 };
             mc_pooled_key(&p.base, &word);
             struct mc_plan *plan = mc_plan_with(&p.base, &mc_pooled_image_blocks);

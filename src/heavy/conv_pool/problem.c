@@ -46,7 +46,7 @@ void mc_pooled_key(const struct mc_problem *p_, struct mc_str *out)
     triple(out, "s", p->stride);
     triple(out, "p", p->pad);
     triple(out, "o", p->out);
-    mc_str_add(out, p->unmarked ? " no marks" : p->marks == MC_UINT8 ? "" : " wide marks");
+    mc_str_add(out, p->unmarked ? " no marks" : p->bits ? " bits" : p->marks == MC_UINT8 ? "" : " wide marks");
     layout(out, p, " g:", p->g);
     layout(out, p, " k:", p->mark);
 }
@@ -113,7 +113,8 @@ void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks)
         }
         h = h * 1664525u + 1013904223u;
         mc_store_f64(p->marks, (char *)marks + to * (int64_t)mc_dtypes[p->marks].size,
-                     (double)some_cell(p, at + 2, h >> 4));
+                     p->bits ? (double)((1 << some_cell(p, at + 2, h >> 4)) | (1 << some_cell(p, at + 2, h >> 9)))
+                             : (double)some_cell(p, at + 2, h >> 4));
     }
 }
 
@@ -227,7 +228,7 @@ struct mc_pool_shape mc_pooled_windows(const struct mc_pooled_problem *p, enum m
     const struct mc_conv_shape *s = &p->conv.s;
     struct mc_pool_shape w = { .pass = pass,
                                .mode = POOL_MAX,
-                               .key = POOL_KEY_MARKS,
+                               .key = p->bits ? POOL_KEY_BITS : POOL_KEY_MARKS,
                                .rank = 5,
                                .nd = 3,
                                .axis = { 2, 3, 4 },

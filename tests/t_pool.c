@@ -193,18 +193,16 @@ TEST(pool_bits_of_ties)
         int64_t w, v, st, pad;
     } cases[] = { { 2, 2, 2, 0 }, { 2, 2, 2, 1 }, { 2, 2, 3, 0 }, { 2, 3, 3, 0 }, { 4, 2, 4, 1 }, { 1, 2, 2, 0 } };
     enum { MOST = 6 * 72 * 72 };
-    static double x[MOST], got[MOST], want[MOST], y[MOST], g[MOST];
+    static float x[MOST], got[MOST], want[MOST], y[MOST], g[MOST];
     static uint8_t key[MOST];
-    for (size_t turn = 0; turn < NELEM(kernels) * 2 * NELEM(cases) * 30; turn++) {
-        const size_t k = turn % NELEM(kernels), c = turn / NELEM(kernels) / 2 % NELEM(cases);
-        const bool f64 = turn / NELEM(kernels) % 2;
-        const int64_t in = 4 + below(68), size = f64 ? 8 : 4;
+    for (size_t turn = 0; turn < NELEM(kernels) * NELEM(cases) * 60; turn++) {
+        const size_t k = turn % NELEM(kernels), c = turn / NELEM(kernels) % NELEM(cases);
+        const int64_t in = 4 + below(68);
         if (!mc_isa_only(kernels[k])) {
             continue;
         }
         struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_FORWARD, in, cases[c].w, cases[c].st);
         const int64_t pad[2] = { MC_MIN(cases[c].pad, cases[c].w - 1), MC_MIN(cases[c].pad, cases[c].v - 1) };
-        p.dtype = f64 ? MC_FLOAT64 : MC_FLOAT32;
         p.s.key = POOL_KEY_BITS;
         for (int i = 1; i < 3; i++) {
             p.s.w[i] = i == 1 ? cases[c].w : cases[c].v;
@@ -215,8 +213,8 @@ TEST(pool_bits_of_ties)
         memcpy(p.at[POOL_Y], (int64_t[]){ 3 * u * v, u * v, v, 1 }, 4 * sizeof(int64_t));
         memcpy(p.at[POOL_KEY], p.at[POOL_Y], sizeof p.at[POOL_Y]);
         for (int64_t i = 0; i < 6 * in * in; i++) {
-            mc_store_f64(p.dtype, (char *)x + i * size, below(50) ? (double)below(4) - 1 : (double)NAN);
-            mc_store_f64(p.dtype, (char *)g + i * size, (double)(1 + below(1000)));
+            x[i] = below(50) ? (float)below(4) - 1 : NAN;
+            g[i] = (float)(1 + below(1000));
         }
         run_pool(&p, false, x, y, key);
         p.s.pass = POOL_SPREAD;
@@ -224,7 +222,7 @@ TEST(pool_bits_of_ties)
         p.s.key = POOL_KEY_X;
         memcpy(p.at[POOL_KEY], p.at[POOL_X], sizeof p.at[POOL_X]);
         run_pool(&p, true, want, g, x);
-        CHECK(memcmp(got, want, (size_t)(6 * in * in * size)) == 0, "%s: in %d, case %zu", kernels[k], (int)in, c);
+        CHECK(memcmp(got, want, (size_t)(6 * in * in) * sizeof *got) == 0, "%s: in %d, case %zu", kernels[k], (int)in, c);
     }
     mc_isa_only(NULL);
 }

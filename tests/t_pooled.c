@@ -53,6 +53,8 @@ TEST(pooled_blocks_of_images_give_the_reference)
                 continue;
             }
             p.base = (struct mc_problem){ &mc_pooled_family, mc_plan_options_of(NULL) };
+            const struct mc_conv_array w = mc_conv_array(&p.conv, CONV_W);
+            mc_conv_dense_strides(&w, p.conv.at.w);
             p.conv.has_epilogue = below(2);
             p.unmarked = forward && below(3) == 0;
             p.bits = p.w[1] * p.w[2] <= POOL_BITS && below(2);

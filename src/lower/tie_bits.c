@@ -29,7 +29,7 @@ static bool fits(const mc_node *s)
 {
     const struct mc_attr *axis = &s->attr[POOL_AXIS];
     return mc_pool_pass_of(s) == POOL_SPREAD && mc_pool_key_of(s->attr) == POOL_KEY_X && s->nin > KEY &&
-           (s->type.dtype == MC_FLOAT32 || s->type.dtype == MC_FLOAT64) &&
+           s->type.dtype == MC_FLOAT32 &&
            axis->ints[axis->n - 1] == s->type.rank - 1 && has_small_windows(s);
 }
 

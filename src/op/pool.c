@@ -19,25 +19,14 @@ static mc_status pool_infer(struct mc_infer *q)
 {
     struct mc_pool_shape s = { .pass = POOL_FORWARD };
     TRY(mc_pool_type(q, 1, &q->in[0], &s, &q->out[0]));
+    if (s.key == POOL_KEY_BITS && q->op->nout == 1) {
+        return mc_fail(MC_EARG, "pool: ties must be 'first' or 'all'");
+    }
     if ((s.mode == POOL_AVERAGE_INC || s.mode == POOL_AVERAGE_EXC) && !mc_is_float(q->in[0].dtype)) {
         return mc_fail(MC_ETYPE, "%s: averages need a float dtype, not %s", q->op->name,
                        mc_dtype_name(q->in[0].dtype));
     }
     return MC_OK;
-}
-
-/* Bits are for a maximum and its gradient, where lowering chose them. */
-static mc_status refuse_bits(const struct mc_infer *q, const struct mc_pool_shape *s)
-{
-    return s->key == POOL_KEY_BITS ? mc_fail(MC_EARG, "%s: ties must be 'first' or 'all'", q->op->name) : MC_OK;
-}
-
-static mc_status plain_infer(struct mc_infer *q)
-{
-    struct mc_pool_shape s = { .pass = POOL_FORWARD };
-    TRY(pool_infer(q));
-    TRY(mc_pool_solve(q, 1, &q->in[0], &s));
-    return refuse_bits(q, &s);
 }
 
 static mc_status max_infer(struct mc_infer *q)
@@ -77,7 +66,7 @@ static mc_status check_key(const struct mc_infer *q, const struct mc_pool_shape 
                    ? MC_OK
                    : mc_fail(MC_EARG, "%s: marks or x are allowed only with mode 'max'", q->op->name);
     }
-    if (s->key == POOL_KEY_BITS && key->dtype != MC_UINT8) {
+    if (s->key == POOL_KEY_BITS && (key->dtype != MC_UINT8 || s->pass == POOL_GATHER)) {
         return mc_fail(MC_ETYPE, "%s: bits must be uint8", q->op->name);
     }
     if (s->key == POOL_KEY_MARKS && key->dtype != MC_UINT8 && key->dtype != MC_INT32) {
@@ -109,7 +98,6 @@ static mc_status gather_infer(struct mc_infer *q)
 {
     struct mc_pool_shape s = { .pass = POOL_GATHER };
     TRY(mc_pool_type(q, 2, &q->in[0], &s, &q->out[0]));
-    TRY(refuse_bits(q, &s));
     return check_key(q, &s, &q->in[1], &q->in[0], &q->out[0]);
 }
 
@@ -247,7 +235,7 @@ static mc_node *build_pick(mc_graph *g, int nin, mc_node *const *in, const struc
 
 const struct mc_op mc_ops_pool[] = {
     { .name = "pool", .flags = OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "x, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0xe, .build = build_pool,
-      .infer = plain_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
+      .infer = pool_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
       .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool(x, 2, axis=[2, 3])"),
       .doc = MANUAL("each window of x reduced to one number: mode max, sum, average_inc_pad or average_exc_pad; the "
              "pooled axes are the last ones, those of axis, or the digits of layout ('c01b'); the stride is "

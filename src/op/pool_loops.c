@@ -53,6 +53,12 @@ static bool is_equal(mc_dtype d, const void *p, const void *q)
     return mc_is_float(d) ? v >= m && v <= m : mc_load_i64(d, p) == mc_load_i64(d, q);
 }
 
+/* The number of a cell in the unclipped window. */
+static int64_t number_of(const struct plane *p, const struct window *w, int64_t a, int64_t b, int64_t c)
+{
+    return ((a - w->first[0]) * p->s->w[1] + b - w->first[1]) * p->s->w[2] + c - w->first[2];
+}
+
 /* The first maximum of a window, and its number in the unclipped window. */
 static const char *largest(const struct plane *p, const struct window *w, char *from,
                            const int64_t strides[3], int64_t *at)
@@ -63,7 +69,7 @@ static const char *largest(const struct plane *p, const struct window *w, char *
         const char *v = cell(from, strides, a, b, c);
         if (!most || is_more(p->d, v, most)) {
             most = v;
-            *at = ((a - w->first[0]) * p->s->w[1] + b - w->first[1]) * p->s->w[2] + c - w->first[2];
+            *at = number_of(p, w, a, b, c);
         }
     }
     return most;
@@ -82,8 +88,7 @@ static int64_t equal_cells(const struct plane *p, const struct window *w, const 
     int64_t bits = 0;
     EACH_CELL(w, a, b, c)
     {
-        const int64_t number = ((a - w->first[0]) * p->s->w[1] + b - w->first[1]) * p->s->w[2] + c - w->first[2];
-        bits |= (int64_t)is_equal(p->d, cell(p->x, p->xs, a, b, c), most) << (number & (POOL_BITS - 1));
+        bits |= (int64_t)is_equal(p->d, cell(p->x, p->xs, a, b, c), most) << (number_of(p, w, a, b, c) & (POOL_BITS - 1));
     }
     return bits;
 }
@@ -138,8 +143,7 @@ static void scatter(const struct plane *p, const struct window *w, const char *y
     const int64_t bits = p->s->key == POOL_KEY_BITS ? mc_load_i64(p->s->mark, key) : -1;
     EACH_CELL(w, a, b, c)
     {
-        number = ((a - w->first[0]) * p->s->w[1] + b - w->first[1]) * p->s->w[2] + c - w->first[2];
-        if (bits >= 0 ? bits >> (number & (POOL_BITS - 1)) & 1 : !most || is_equal(p->d, cell(p->key, p->ks, a, b, c), most)) {
+        if (bits >= 0 ? bits >> (number_of(p, w, a, b, c) & (POOL_BITS - 1)) & 1 : !most || is_equal(p->d, cell(p->key, p->ks, a, b, c), most)) {
             p->sums[(a * n[1] + b) * n[2] + c] += g / share(p->s, w);
         }
     }

@@ -20,7 +20,7 @@ struct image_blocks {
     struct mc_plan base;
     struct block of[2];             /* of `images` and of one more */
     int64_t images, blocks, longer; /* blocks; the first `longer` of them have one image more */
-    int64_t shares, numbers;        /* weights: sums that are added up apart; numbers of w */
+    int64_t shares, numbers;        /* tasks; weights: numbers of w, which each adds up apart, else 0 */
     size_t slot, w, work, sums;     /* bytes of a thread; from there to w and the workspace; of all sums */
     int slots;
 };
@@ -52,39 +52,33 @@ static void divide(struct image_blocks *d, const struct mc_pooled_problem *p)
     d->blocks = conv_ceil(n, most);
     d->images = n / d->blocks;
     d->longer = n % d->blocks;
-    d->shares = MC_MIN((int64_t)SHARES, d->blocks);
+    d->shares = p->conv.s.pass == CONV_FORWARD ? d->blocks : MC_MIN((int64_t)SHARES, d->blocks);
 }
 
-static struct mc_conv_problem conv_of(const struct mc_pooled_problem *p, int64_t images)
+/* The two problems of that many images. */
+struct parts {
+    struct mc_conv_problem conv;
+    struct mc_pool_problem pool;
+};
+static void parts_of(const struct mc_pooled_problem *p, int64_t images, struct parts *q)
 {
-    struct mc_conv_problem q = p->conv;
-    q.base = (struct mc_problem){ &mc_conv_family, p->base.options };
-    q.s.n = images;
-    q.has_epilogue = false;
-    const struct mc_conv_array y = mc_conv_array(&q, CONV_Y), w = mc_conv_array(&q, CONV_W);
-    mc_conv_dense_strides(&y, q.at.y);
-    if (q.s.pass == CONV_WEIGHTS) {
-        mc_conv_dense_strides(&w, q.at.w);
-    }
-    return q;
-}
-
-static struct mc_pool_problem pool_of(const struct mc_pooled_problem *p, int64_t images)
-{
-    struct mc_pool_problem q = { .base = { &mc_pool_family, p->base.options },
-                                 .dtype = MC_FLOAT32,
-                                 .marks = !p->unmarked,
-                                 .s = mc_pooled_windows(p, p->conv.s.pass == CONV_FORWARD ? POOL_FORWARD
-                                                                                          : POOL_SPREAD) };
     int64_t step = 1;
-    q.s.dims[0] = images;
+    q->conv = p->conv;
+    q->conv.base = (struct mc_problem){ &mc_conv_family, p->base.options };
+    q->conv.s.n = images;
+    q->conv.has_epilogue = false;
+    q->pool = (struct mc_pool_problem){ .base = { &mc_pool_family, p->base.options },
+                                        .dtype = MC_FLOAT32,
+                                        .marks = !p->unmarked,
+                                        .s = mc_pooled_windows(p, p->conv.s.pass == CONV_FORWARD ? POOL_FORWARD
+                                                                                                 : POOL_SPREAD) };
+    q->pool.s.dims[0] = images;
     for (int i = 4; i >= 0; i--) {
-        q.at[POOL_X][i] = step;
-        q.at[POOL_Y][i] = p->g[i];
-        q.at[POOL_KEY][i] = p->mark[i];
-        step *= q.s.dims[i];
+        q->conv.at.y[i] = q->pool.at[POOL_X][i] = step;
+        q->pool.at[POOL_Y][i] = p->g[i];
+        q->pool.at[POOL_KEY][i] = p->mark[i];
+        step *= q->pool.s.dims[i];
     }
-    return q;
 }
 
 /* ---- running ---- */
@@ -115,21 +109,16 @@ static void run_block(struct call *c, int64_t block, char *slot)
     }
 }
 
-static void forward_task(void *arg, int64_t block, int slot)
-{
-    struct call *c = arg;
-    run_block(c, block, c->slot + (size_t)slot * c->d->slot);
-}
-
-static void share_task(void *arg, int64_t share, int slot)
+/* A block; of weights, a share of the blocks. */
+static void task(void *arg, int64_t at, int slot)
 {
     struct call *c = arg;
     const struct image_blocks *d = c->d;
     char *const own = c->slot + (size_t)slot * d->slot;
     const float *w = (const float *)(const void *)(own + d->w);
-    double *sums = c->sums + share * d->numbers;
+    double *sums = c->sums + at * d->numbers;
     memset(sums, 0, (size_t)d->numbers * sizeof *sums);
-    for (int64_t b = d->blocks * share / d->shares; b < d->blocks * (share + 1) / d->shares; b++) {
+    for (int64_t b = d->blocks * at / d->shares; b < d->blocks * (at + 1) / d->shares; b++) {
         run_block(c, b, own);
         for (int64_t i = 0; i < d->numbers; i++) {
             sums[i] += (double)w[i];
@@ -142,22 +131,17 @@ static void join_task(void *arg, int64_t f, int slot)
 {
     const struct call *c = arg;
     const struct image_blocks *d = c->d;
-    const struct mc_conv_problem *p = c->r.p;
-    const int64_t each = d->numbers / p->s.f;
-    const struct mc_conv_array w = mc_conv_array(p, CONV_W);
+    const struct mc_conv_shape *s = &c->r.p->s;
+    const int64_t each = d->numbers / s->f;
     (void)slot;
-    for (int64_t i = 0; i < each; i++) {
-        int64_t to = f * p->at.w[0];
-        for (int64_t k = 4, rest = i; k > 0; rest /= w.size[k--]) {
-            to += rest % w.size[k] * p->at.w[k];
-        }
+    for (int64_t i = f * each; i < (f + 1) * each; i++) {
         double sum = 0;
-        for (int64_t s = 0; s < d->shares; s++) {
-            sum += c->sums[s * d->numbers + f * each + i];
+        for (int64_t k = 0; k < d->shares; k++) {
+            sum += c->sums[k * d->numbers + i];
         }
-        ((float *)(void *)c->r.result)[to] = (float)sum;
+        ((float *)(void *)c->r.result)[i] = (float)sum;
     }
-    conv_finish(&c->r, (int64_t[]){ f, 0, 0, 0, 0 }, (int64_t[]){ 1, w.size[1], w.size[2], w.size[3], w.size[4] });
+    conv_finish(&c->r, (int64_t[]){ f, 0, 0, 0, 0 }, (int64_t[]){ 1, s->c, s->k[0], s->k[1], s->k[2] });
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -171,15 +155,12 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
                       .marks = operand[POOLED_MARKS],
                       .sums = workspace,
                       .slot = (char *)workspace + d->sums };
-    const double seconds = plan->cost * d->slots;
-    if (pooled(plan->problem)->conv.s.pass == CONV_FORWARD) {
-        mc_team_tasks(forward_task, &c, d->blocks, d->slots, c.r.threads, seconds);
-    } else {
-        mc_team_tasks(share_task, &c, d->shares, d->slots, c.r.threads, seconds);
+    mc_team_tasks(task, &c, d->shares, d->slots, c.r.threads, plan->cost * d->slots);
+    if (d->numbers) {
         mc_team_tasks(join_task, &c, c.r.p->s.f, d->slots, c.r.threads, (double)(d->numbers * d->shares) * 1e-9);
     }
     return atomic_load_explicit(&c.failed, memory_order_relaxed)
-               ? mc_fail(MC_EUNSUPPORTED, "conv: a solver failed on a block of images")
+               ? mc_fail(MC_EUNSUPPORTED, "conv: a solver failed on one image")
                : MC_OK;
 }
 
@@ -188,12 +169,13 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
-    const int64_t cache = (int64_t)mc_cpu()->l2;
-    return mc_pooled_not_plain(p)              ? mc_pooled_not_plain(p)
-           : p->conv.s.pass == CONV_INPUTS     ? "computes only forward and weights"
-           : y_bytes(p) > cache / 2            ? "takes images whose y fits half of the L2 cache"
-           : p->conv.s.n * y_bytes(p) <= cache ? "takes y that is larger than the L2 cache"
-                                               : NULL;
+    const int64_t cache = (int64_t)mc_cpu()->l2, bytes = y_bytes(p);
+    return mc_pooled_not_plain(p)          ? mc_pooled_not_plain(p)
+           : p->conv.s.pass == CONV_INPUTS ? "computes only forward and weights"
+           : p->conv.s.pass == CONV_WEIGHTS && !mc_conv_dense(&p->conv, CONV_W) ? "needs contiguous filters"
+           : bytes > cache / 2 || p->conv.s.n * bytes <= cache
+               ? "takes y that is larger than the L2 cache, of images of at most half of it"
+               : NULL;
 }
 
 /* Both parts on one block. y is in the cache, where a byte takes a quarter of its time. */
@@ -201,12 +183,12 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     struct image_blocks d;
+    struct parts q;
     divide(&d, p);
-    const struct mc_conv_problem conv = conv_of(p, d.images);
-    const struct mc_pool_problem pool = pool_of(p, d.images);
+    parts_of(p, d.images, &q);
     const double each = (double)conv_volume(p->out) / (double)conv_volume(p->conv.s.out);
     return (double)p->conv.s.n / (double)d.images *
-           (1e-6 + mc_plan_cheapest(&conv.base) + mc_plan_cheapest(&pool.base) * (0.25 + each) / (1 + each));
+           (1e-6 + mc_plan_cheapest(&q.conv.base) + mc_plan_cheapest(&q.pool.base) * (0.25 + each) / (1 + each));
 }
 
 static void release(struct mc_plan *plan)
@@ -221,10 +203,10 @@ static void release(struct mc_plan *plan)
 static bool plan_parts(struct image_blocks *d, const struct mc_pooled_problem *p, size_t *work)
 {
     for (int i = 0; i < 1 + (d->longer > 0); i++) {
-        const struct mc_conv_problem conv = conv_of(p, d->images + i);
-        const struct mc_pool_problem pool = pool_of(p, d->images + i);
-        d->of[i].conv = mc_conv_plan(&conv, &p->base.options);
-        d->of[i].pool = d->of[i].conv ? mc_pool_plan(&pool, &p->base.options) : NULL;
+        struct parts q;
+        parts_of(p, d->images + i, &q);
+        d->of[i].conv = mc_conv_plan(&q.conv, &p->base.options);
+        d->of[i].pool = d->of[i].conv ? mc_pool_plan(&q.pool, &p->base.options) : NULL;
         if (!d->of[i].pool) {
             return false;
         }
@@ -257,7 +239,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.workspace = d->sums + (size_t)d->slots * d->slot;
     if (good && d->base.workspace > p_->options.workspace) {
-        mc_fail(MC_EUNSUPPORTED, "conv: the workspace is too small for a block of images");
+        mc_fail(MC_EUNSUPPORTED, "conv: the workspace is too small for one image");
         good = false;
     }
     if (!good) {

@@ -25,8 +25,12 @@ static const struct mc_pool_kernel *for_blocks(const struct mc_pool_kernel *k, c
 void mc_pool_max(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
 {
     const struct mc_pool_kernel *wide = for_blocks(k, r);
-    if (!wide->max_block || !wide->max_block(r)) {
+    const bool block = wide->max_block && wide->max_block(r);
+    if (!block) {
         k->max(r);
+    }
+    if (r->bits && r->key && !(block && wide->bits)) {
+        (k->bits ? k->bits : mc_pool_bits_slow)(r);
     }
 }
 
@@ -42,6 +46,6 @@ void mc_pool_put(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
 {
     const struct mc_pool_kernel *wide = for_blocks(k, r);
     if (!wide->put_block || !wide->put_block(r)) {
-        k->put(r);
+        (r->bits && !k->bits ? mc_pool_plain[0] : k)->put(r);
     }
 }

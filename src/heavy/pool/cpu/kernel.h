@@ -32,7 +32,8 @@ typedef void mc_pool_row_kernel(const struct mc_pool_row *r);
 struct mc_pool_kernel {
     const char *name;   /* "avx512" */
     int lanes;          /* least n that fills a vector */
-    mc_pool_row_kernel *max;    /* y = the largest, key = its mark */
+    mc_pool_row_kernel *max;    /* y = the largest, key = its mark; no bits */
+    mc_pool_row_kernel *bits;   /* key = the bits, after max.  NULL: the kernel knows no bits, put and blocks neither */
     mc_pool_row_kernel *sum;    /* y = scale * the sum */
     /* w = 2, s = 2, uint8: x[r][2 j + b] = key[j] is its mark, or has its bit, ? y[j] : 0 */
     mc_pool_row_kernel *put;
@@ -50,6 +51,8 @@ extern const struct mc_pool_kernel *const mc_pool_avx512[2], *const mc_pool_avx2
 
 /* kernel_generic.c: windows of a band from `from` on, one by one, for any w and s. */
 void mc_pool_max_slow(const struct mc_pool_row *r, int64_t band, int64_t from, bool f64);
+/* The bits of all bands, in float32, one by one. */
+void mc_pool_bits_slow(const struct mc_pool_row *r);
 void mc_pool_sum_slow(const struct mc_pool_row *r, int64_t band, int64_t from, bool f64);
 
 /* The fastest that this processor supports for n adjacent windows. */

@@ -9,7 +9,13 @@
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define ISA "avx512"
 #define INLINE static inline TARGET __attribute__((always_inline))
+#ifdef MC_RUNTIME
+#define UNROLL
+#define BITS_KNOWN false
+#else
+#define BITS_KNOWN true
 #define UNROLL _Pragma("GCC unroll 4") /* vectors stay in registers */
+#endif
 
 INLINE __m512 f32_even(const float *p)
 {
@@ -103,6 +109,7 @@ INLINE __m512i block_max(const __m512 *cell, const int32_t *mark, __m512 *best)
     return at;
 }
 
+#ifndef MC_RUNTIME /* a runtime has the loops with masks alone */
 /* The bits of the cells that equal the maximum. */
 INLINE __m512i block_bits(const __m512 *cell, const int32_t *mark, __m512 best)
 {
@@ -173,6 +180,9 @@ INLINE int64_t max_blocks(const struct block *b, const struct mc_pool_row *r, in
     }
     return j;
 }
+#else
+#define max_blocks(b, r, all, pairs) 0
+#endif
 
 static TARGET bool max_block(const struct mc_pool_row *r)
 {
@@ -188,9 +198,11 @@ static TARGET bool max_block(const struct mc_pool_row *r)
         __m512 v[4], cell[4], best;
         block_load(&b, x + 4 * j, n, false, v, cell);
         __m512i at = block_max(cell, r->mark, &best);
+#ifndef MC_RUNTIME
         at = r->bits ? block_bits(cell, r->mark, best) : at;
+#endif
         _mm512_mask_storeu_ps((float *)r->y + j, first_of(n), best);
-        if (r->key) {
+        if (r->key && (!r->bits || BITS_KNOWN)) {
             _mm512_mask_cvtepi32_storeu_epi8((char *)r->key + j, first_of(n), at);
         }
     }
@@ -223,6 +235,7 @@ static TARGET bool ties_block(const struct mc_pool_row *r)
     return true;
 }
 
+#ifndef MC_RUNTIME
 /* Register i of a block: g where the element's mark or bit is its window's. */
 INLINE __m512 put_register(const struct block *b, int i, __m512i key, __m512i name, bool bits, __m512 g)
 {
@@ -285,12 +298,19 @@ static TARGET bool put_block(const struct mc_pool_row *r)
     }
     return true;
 }
+#define PUT_BLOCK put_block
+#else
+#define PUT_BLOCK NULL
+#endif
 #undef INLINE
 #undef UNROLL
+#undef BITS_KNOWN
 
-#define PUT_BLOCK put_block
 #define MAX_BLOCK max_block
 #define TIES_BLOCK ties_block
+#ifndef MC_RUNTIME /* which takes those of kernel_generic.c */
+#define BITS 1
+#endif
 #define T float
 #define V __m512
 #define I __m512i

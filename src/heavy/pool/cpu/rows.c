@@ -177,10 +177,8 @@ static void spread_bits(const struct columns *c, const struct band *b, int64_t f
                                                s->w[2] +
                                            e - clip.lo + clip.skip;
                     const int64_t cell = a * xs[0] + d * xs[1] + e * xs[2];
-                    if (bits >> number & 1 && c->size == 4) {
+                    if (bits >> (number & (POOL_BITS - 1)) & 1) {
                         ((float *)(void *)c->at->at[POOL_X])[cell] += ((const float *)(void *)b->y)[j];
-                    } else if (bits >> number & 1) {
-                        ((double *)(void *)c->at->at[POOL_X])[cell] += ((const double *)(void *)b->y)[j];
                     }
                 }
             }
@@ -348,7 +346,8 @@ static const char *refuse(const struct mc_problem *p_)
     if (s->pass != POOL_FORWARD && s->key == POOL_KEY_X) {
         return "takes argmax marks, but not a gradient shared by ties";
     }
-    return mc_pool_hollow_columns(p);
+    return s->key == POOL_KEY_BITS && p->dtype != MC_FLOAT32 ? "takes bits of ties in float32 only"
+                                                             : mc_pool_hollow_columns(p);
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -183,11 +183,10 @@ FUSED void fft_rest(const int size, const int live, const int q, const float *re
 /* Unrolled, small transforms stay in registers and their roots are constants; of a large one the code is too
  * long. */
 #ifdef MC_RUNTIME
-#define UNROLL_SMALL(n)
+enum { UNROLLED = 0 };
 #else
-#define UNROLL_SMALL(n) UNROLL(n)
+enum { UNROLLED = 32 };
 #endif
-enum { SMALL = 32 };
 
 /* Transforms size = 4 m: a step of size 4, then four transforms of size m. The first live * m elements of the
  * input may be nonzero. Imaginary results are multiplied by `sign`. */
@@ -196,7 +195,7 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
 {
     const int m = size / 4;
     _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
-    if (size > SMALL) {
+    if (size > UNROLLED) {
         for (int j = 0; j < m && live > 1; j++) {
             fft_step(size, live, j, re, im, from, tr, ti);
         }
@@ -205,16 +204,15 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
         }
         return;
     }
-    UNROLL_SMALL(4)
+    UNROLL(4)
     for (int j = 0; j < m && live > 1; j++) {
         fft_step(size, live, j, re, im, from, tr, ti);
     }
-    UNROLL_SMALL(4)
+    UNROLL(4)
     for (int q = 0; q < 4; q++) {
         fft_rest(size, live, q, re, im, from, tr, ti, to_re, to_im, to, sign, far);
     }
 }
-#undef UNROLL_SMALL
 
 enum { NINE = 9 };
 /* Transforms size 64 of which the first nine elements may be nonzero: eight transforms of size 8; the ninth

@@ -10,7 +10,7 @@ const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n)
 {
     int lanes[ISA_COUNT];
     for (int i = 0; i < ISA_COUNT; i++) {
-        lanes[i] = table[i][0] ? table[i][f64]->lanes : 0;
+        lanes[i] = table[i][f64] ? table[i][f64]->lanes : 0;
     }
     return table[mc_isa_fitting(lanes, n)][f64];
 }

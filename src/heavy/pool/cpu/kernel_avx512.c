@@ -339,9 +339,9 @@ static TARGET bool put_block(const struct mc_pool_row *r)
 #undef PUT_BLOCK
 #undef TIES_BLOCK
 
-#ifdef MC_RUNTIME
-#define ONE_FORM
-#endif
+#ifdef MC_RUNTIME /* which takes those of kernel_avx2.c in float64 */
+const struct mc_pool_kernel *const mc_pool_avx512[2] = { &f32_kernel, NULL };
+#else
 #define T double
 #define IT int64_t
 #define L 8
@@ -352,6 +352,7 @@ static TARGET bool put_block(const struct mc_pool_row *r)
 #include "heavy/pool/cpu/kernel_vector.h"
 
 const struct mc_pool_kernel *const mc_pool_avx512[2] = { &f32_kernel, &f64_kernel };
+#endif
 #else
 const struct mc_pool_kernel *const mc_pool_avx512[2] = { NULL, NULL };
 #endif

@@ -175,7 +175,8 @@ TEST(pool_of_ties)
 /* Runs a plan, the reference if `truth`. */
 static void run_pool(struct mc_pool_problem *p, bool truth, void *x, void *y, void *key)
 {
-    struct mc_plan *plan = truth ? mc_plan_with(&p->base, &mc_pool_reference) : mc_pool_plan(p, AS_FLAGS(NULL));
+    struct mc_plan *plan = truth ? mc_plan_with(&p->base, &mc_pool_reference)
+                                 : mc_pool_plan(p, AS_FLAGS(NULL));
     REQUIRE(plan, "%s", mc_last_error());
     CHECK(truth || strcmp(plan->solver->name, "rows") == 0, "%s", plan->solver->name);
     void *work = mc_alloc(plan->workspace + 64, "test");
@@ -184,14 +185,15 @@ static void run_pool(struct mc_pool_problem *p, bool truth, void *x, void *y, vo
     mc_plan_free(plan);
 }
 
-/* Bits in place of x give the gradient that x gives: at lines of windows around whole vectors, with windows that
- * the border cuts, cells in no window, ties and NaN. */
+/* Bits in place of x give the gradient that x gives: at lines of windows around whole vectors, with windows
+ * that the border cuts, cells in no window, ties and NaN. */
 TEST(pool_bits_of_ties)
 {
     static const char *const kernels[] = { "plain", "avx2", "avx512" };
     static const struct {
         int64_t w, v, st, pad;
-    } cases[] = { { 2, 2, 2, 0 }, { 2, 2, 2, 1 }, { 2, 2, 3, 0 }, { 2, 3, 3, 0 }, { 4, 2, 4, 1 }, { 1, 2, 2, 0 } };
+    } cases[] = { { 2, 2, 2, 0 }, { 2, 2, 2, 1 }, { 2, 2, 3, 0 },
+                  { 2, 3, 3, 0 }, { 4, 2, 4, 1 }, { 1, 2, 2, 0 } };
     enum { MOST = 6 * 72 * 72 };
     static float x[MOST], got[MOST], want[MOST], y[MOST], g[MOST];
     static uint8_t key[MOST];
@@ -222,7 +224,8 @@ TEST(pool_bits_of_ties)
         p.s.key = POOL_KEY_X;
         memcpy(p.at[POOL_KEY], p.at[POOL_X], sizeof p.at[POOL_X]);
         run_pool(&p, true, want, g, x);
-        CHECK(memcmp(got, want, (size_t)(6 * in * in) * sizeof *got) == 0, "%s: in %d, case %zu", kernels[k], (int)in, c);
+        CHECK(memcmp(got, want, (size_t)(6 * in * in) * sizeof *got) == 0, "%s: in %d, case %zu", kernels[k],
+              (int)in, c);
     }
     mc_isa_only(NULL);
 }

@@ -224,7 +224,7 @@ static mc_status layout(struct compiling *c)
     return s;
 }
 
-/* requires: the order of axes is decided.  leaves: the same values; some poolings keep bits in place of cells. */
+/* requires: the order of axes is decided.  leaves: the same values; some poolings keep bits, not cells. */
 static mc_status tie_bits(struct compiling *c)
 {
     if (c->mode == MODE_FAST_COMPILE || !c->code->backend->tie_bits) {

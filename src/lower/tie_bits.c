@@ -1,11 +1,11 @@
-/* tie_bits.c: max poolings whose gradient goes to every cell that equals the maximum keep a bit for each cell of
- * a window, a byte in all, and their gradient reads these bytes in place of the cells.  So the cells, which are
- * most often the largest result of a net, need not be stored until then.
+/* tie_bits.c: max poolings whose gradient goes to every cell that equals the maximum keep a bit for each cell
+ * of a window, a byte in all, and their gradient reads these bytes in place of the cells.  So the cells, most
+ * often the largest result of a net, need not be stored until then.
  *
  * requires: the order of axes is decided.  leaves: the same values.  On a backend with solvers for bits.
  *
- * Invariant: a pooling changes only where its gradient does, and windows have at most as many cells as a byte has
- * bits. */
+ * Invariant: a pooling changes only where its gradient does, and windows have at most as many cells as a byte
+ * has bits. */
 #include "lower/lower.h"
 #include "op/pool_node.h"
 
@@ -16,7 +16,8 @@ static bool has_small_windows(const mc_node *s)
 {
     int64_t w[3], step[3], cells = 1;
     int n = 0, m = 0;
-    bool good = mc_const_ints(s->in[2 + POOL_WS], w, 3, &n) && mc_const_ints(s->in[2 + POOL_STRIDE], step, 3, &m);
+    bool good = mc_const_ints(s->in[2 + POOL_WS], w, 3, &n) &&
+                mc_const_ints(s->in[2 + POOL_STRIDE], step, 3, &m);
     for (int i = 0; good && i < n; i++) {
         cells *= w[i];
         good = m == n && w[i] <= POOL_BITS && step[i] >= w[i];
@@ -29,8 +30,7 @@ static bool fits(const mc_node *s)
 {
     const struct mc_attr *axis = &s->attr[POOL_AXIS];
     return mc_pool_pass_of(s) == POOL_SPREAD && mc_pool_key_of(s->attr) == POOL_KEY_X && s->nin > KEY &&
-           s->type.dtype == MC_FLOAT32 &&
-           axis->ints[axis->n - 1] == s->type.rank - 1 && has_small_windows(s);
+           s->type.dtype == MC_FLOAT32 && axis->ints[axis->n - 1] == s->type.rank - 1 && has_small_windows(s);
 }
 
 /* Is p the pooling of which s is the gradient? */
@@ -83,7 +83,9 @@ mc_status mc_lower_tie_bits(mc_graph *g, int n, mc_node **out)
             }
         }
     }
-    mc_status s = !list || (count && !chosen) ? MC_EMEMORY : any ? mc_lower_sweep(g, n, out, with_bits, chosen) : MC_OK;
+    mc_status s = !list || (count && !chosen) ? MC_EMEMORY
+                  : any                       ? mc_lower_sweep(g, n, out, with_bits, chosen)
+                                              : MC_OK;
     mc_free(chosen);
     mc_free(list);
     return s;

@@ -11,8 +11,8 @@
  * counts. A NaN is larger than every number; the first NaN counts. FORWARD writes argmax marks: the number
  * of that cell in the unclipped window. SPREAD and GATHER read the marks, so they do not need x. With the
  * attribute `ties` set to 'all', every cell that equals the maximum counts, and SPREAD and GATHER read x
- * instead of marks.  With 'bits', which lower/tie_bits.c sets, FORWARD writes in place of a mark a byte that has
- * bit i where cell i equals the maximum, and SPREAD reads it.
+ * instead of marks.  With 'bits', which lower/tie_bits.c sets, FORWARD writes in place of a mark a byte that
+ * has bit i where cell i equals the maximum, and SPREAD reads it.
  *
  * There are always three pooled slots here. If fewer axes are pooled, the leading slots have size 1. */
 #ifndef MC_OP_POOL_H

@@ -88,7 +88,8 @@ static int64_t equal_cells(const struct plane *p, const struct window *w, const 
     int64_t bits = 0;
     EACH_CELL(w, a, b, c)
     {
-        bits |= (int64_t)is_equal(p->d, cell(p->x, p->xs, a, b, c), most) << (number_of(p, w, a, b, c) & (POOL_BITS - 1));
+        bits |= (int64_t)is_equal(p->d, cell(p->x, p->xs, a, b, c), most)
+                << (number_of(p, w, a, b, c) & (POOL_BITS - 1));
     }
     return bits;
 }
@@ -143,7 +144,8 @@ static void scatter(const struct plane *p, const struct window *w, const char *y
     const int64_t bits = p->s->key == POOL_KEY_BITS ? mc_load_i64(p->s->mark, key) : -1;
     EACH_CELL(w, a, b, c)
     {
-        if (bits >= 0 ? bits >> (number_of(p, w, a, b, c) & (POOL_BITS - 1)) & 1 : !most || is_equal(p->d, cell(p->key, p->ks, a, b, c), most)) {
+        if (bits >= 0 ? bits >> (number_of(p, w, a, b, c) & (POOL_BITS - 1)) & 1
+                      : !most || is_equal(p->d, cell(p->key, p->ks, a, b, c), most)) {
             p->sums[(a * n[1] + b) * n[2] + c] += g / share(p->s, w);
         }
     }

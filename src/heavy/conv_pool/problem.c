@@ -46,20 +46,15 @@ void mc_pooled_key(const struct mc_problem *p_, struct mc_str *out)
     triple(out, "s", p->stride);
     triple(out, "p", p->pad);
     triple(out, "o", p->out);
-    mc_str_add(out, p->unmarked ? " no marks" : p->bits ? " bits" : p->marks == MC_UINT8 ? "" : " wide marks");
+    mc_str_add(out, p->unmarked            ? " no marks"
+                    : p->bits              ? " bits"
+                    : p->marks == MC_UINT8 ? ""
+                                           : " wide marks");
     layout(out, p, " g:", p->g);
     layout(out, p, " k:", p->mark);
 }
 
 /* ---- operands ---- */
-
-int mc_pooled_result(const struct mc_pooled_problem *p)
-{
-    static const int written[] = {
-        [CONV_FORWARD] = POOLED_G, [CONV_INPUTS] = POOLED_X, [CONV_WEIGHTS] = POOLED_W
-    };
-    return written[p->conv.s.pass];
-}
 
 static struct mc_extent extent(const struct mc_pooled_problem *p, mc_dtype t, const int64_t stride[5])
 {
@@ -113,8 +108,9 @@ void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks)
         }
         h = h * 1664525u + 1013904223u;
         mc_store_f64(p->marks, (char *)marks + to * (int64_t)mc_dtypes[p->marks].size,
-                     p->bits ? (double)((1 << some_cell(p, at + 2, h >> 4)) | (1 << some_cell(p, at + 2, h >> 9)))
-                             : (double)some_cell(p, at + 2, h >> 4));
+                     p->bits
+                         ? (double)((1 << some_cell(p, at + 2, h >> 4)) | (1 << some_cell(p, at + 2, h >> 9)))
+                         : (double)some_cell(p, at + 2, h >> 4));
     }
 }
 
@@ -221,60 +217,7 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     return s;
 }
 
-/* ---- what solvers share ---- */
-
-struct mc_pool_shape mc_pooled_windows(const struct mc_pooled_problem *p, enum mc_pool_pass pass)
-{
-    const struct mc_conv_shape *s = &p->conv.s;
-    struct mc_pool_shape w = { .pass = pass,
-                               .mode = POOL_MAX,
-                               .key = p->bits ? POOL_KEY_BITS : POOL_KEY_MARKS,
-                               .rank = 5,
-                               .nd = 3,
-                               .axis = { 2, 3, 4 },
-                               .dims = { s->n, s->f, s->out[0], s->out[1], s->out[2] },
-                               .mark = p->marks };
-    memcpy(w.in, s->out, sizeof w.in);
-    memcpy(w.out, p->out, sizeof w.out);
-    memcpy(w.w, p->w, sizeof w.w);
-    memcpy(w.stride, p->stride, sizeof w.stride);
-    memcpy(w.pad, p->pad, sizeof w.pad);
-    return w;
-}
-
-struct mc_conv_run mc_pooled_bind(const struct mc_plan *plan, void *const *operand, int threads)
-{
-    const struct mc_pooled_problem *p = pooled(plan->problem);
-    struct mc_conv_run r = { .p = &p->conv,
-                             .at = { operand[POOLED_X], operand[POOLED_W] },
-                             .result = operand[mc_pooled_result(p)],
-                             .arg = operand[POOLED_EPILOGUE_ARG],
-                             .size = sizeof(float),
-                             .threads = threads > 0 ? threads : mc_team_size() };
-    if (p->conv.has_epilogue) {
-        memcpy(&r.epilogue, &operand[POOLED_EPILOGUE],
-               sizeof r.epilogue); /* a function pointer stored in a void pointer */
-    }
-    return r;
-}
-
 /* ---- the family ---- */
-
-const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
-{
-    const struct mc_conv_shape *s = &p->conv.s;
-    const char *no = mc_conv_not_plain(&p->conv);
-    return no                                           ? no
-           : s->groups != 1                             ? "takes one group"
-           : p->out[0] != 1 || p->w[0] != 1             ? "pools one or two axes"
-           : s->dilation[1] != 1 || s->dilation[2] != 1 ? "takes no dilation"
-           : p->marks != MC_UINT8                       ? "takes marks of one byte"
-           : (p->out[2] > 1 && p->g[4] != 1) || (p->out[1] > 1 && p->g[3] != p->out[2])
-               ? "needs contiguous maxima"
-           : (p->out[2] > 1 && p->mark[4] != 1) || (p->out[1] > 1 && p->mark[3] != p->out[2])
-               ? "needs contiguous marks"
-               : NULL;
-}
 
 static const struct mc_solver *const solvers[] = { &mc_pooled_window_grad, &mc_pooled_image_blocks, NULL };
 

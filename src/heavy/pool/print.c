@@ -528,7 +528,8 @@ mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
     p.windows = q->s.out[0] * q->s.out[1] * q->s.out[2] > 0;
     /* there is one mark of windows of one cell */
     p.keyed = mc_pool_keyed(&own) && p.windows &&
-              (q->s.key == POOL_KEY_X || q->s.key == POOL_KEY_BITS || q->s.pass == POOL_FORWARD || mc_pool_print_window_cells(&q->s) > 1);
+              (q->s.key == POOL_KEY_X || q->s.key == POOL_KEY_BITS || q->s.pass == POOL_FORWARD ||
+               mc_pool_print_window_cells(&q->s) > 1);
     p.type = q->dtype == MC_FLOAT32 ? "float" : "double";
     p.mark = q->s.key == POOL_KEY_X ? p.type : q->s.mark == MC_UINT8 ? "uint8_t" : "int32_t";
     mc_pool_grid(&own, &p.g);

@@ -36,11 +36,11 @@ void mc_pool_key(const struct mc_problem *p_, struct mc_str *out)
     struct mc_pool_grid g;
     mc_pool_grid(p, &g);
     mc_str_addf(out, "pool %s %s %s%s", short_name[p->dtype], mode_name[s->mode], pass_name[s->pass],
-                s->key == POOL_KEY_X  ? " ties"
-                : !mc_pool_keyed(p)   ? ""
+                s->key == POOL_KEY_X      ? " ties"
+                : !mc_pool_keyed(p)       ? ""
                 : s->key == POOL_KEY_BITS ? " bits"
-                : s->mark == MC_UINT8 ? " marks"
-                                      : " wide marks");
+                : s->mark == MC_UINT8     ? " marks"
+                                          : " wide marks");
     sizes(out, " i", s, s->in);
     sizes(out, " w", s, s->w);
     sizes(out, " s", s, s->stride);

@@ -1,14 +1,14 @@
-/* image_blocks.c: a convolution and a pooling of y, forward or the gradient of filters, a few images at a time: y,
- * or its gradient, is never larger than a part of the L2 cache.
+/* image_blocks.c: a convolution and a pooling of y, forward or the gradient of filters, a few images at a
+ * time: y, or its gradient, is never larger than a part of the L2 cache.
  *
  *   forward   each block: the convolution into a buffer, then the pooling out of it
- *   weights   each block: the gradient is spread into a buffer, then a convolution adds up one block's share
+ *   weights   each block: the gradient is spread into a buffer, then a convolution adds up the block's share
  *
  * Both are plans of their families for that many images, each run by one thread. Blocks have two sizes, which
  * differ by one image.
  *
- * Invariant: blocks, and the order in which their gradients are added, depend on the problem and the caches alone,
- * never on the number of threads. */
+ * Invariant: blocks, and the order in which their gradients are added, depend on the problem and the caches
+ * alone, never on the number of threads. */
 #include "heavy/conv_pool/solver.h"
 #include "heavy/pool/pool.h"
 
@@ -70,8 +70,8 @@ static void parts_of(const struct mc_pooled_problem *p, int64_t images, struct p
     q->pool = (struct mc_pool_problem){ .base = { &mc_pool_family, p->base.options },
                                         .dtype = MC_FLOAT32,
                                         .marks = !p->unmarked,
-                                        .s = mc_pooled_windows(p, p->conv.s.pass == CONV_FORWARD ? POOL_FORWARD
-                                                                                                 : POOL_SPREAD) };
+                                        .s = mc_pooled_windows(
+                                            p, p->conv.s.pass == CONV_FORWARD ? POOL_FORWARD : POOL_SPREAD) };
     q->pool.s.dims[0] = images;
     for (int i = 4; i >= 0; i--) {
         q->conv.at.y[i] = q->pool.at[POOL_X][i] = step;
@@ -104,8 +104,9 @@ static void run_block(struct call *c, int64_t block, char *slot)
         atomic_store_explicit(&c->failed, 1, memory_order_relaxed);
     }
     if (forward) {
-        conv_finish(&c->r, (int64_t[]){ first, 0, 0, 0, 0 },
-                    (int64_t[]){ d->images + (block < d->longer), p->conv.s.f, p->out[0], p->out[1], p->out[2] });
+        conv_finish(
+            &c->r, (int64_t[]){ first, 0, 0, 0, 0 },
+            (int64_t[]){ d->images + (block < d->longer), p->conv.s.f, p->out[0], p->out[1], p->out[2] });
     }
 }
 
@@ -157,7 +158,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
                       .slot = (char *)workspace + d->sums };
     mc_team_tasks(task, &c, d->shares, d->slots, c.r.threads, plan->cost * d->slots);
     if (d->numbers) {
-        mc_team_tasks(join_task, &c, c.r.p->s.f, d->slots, c.r.threads, (double)(d->numbers * d->shares) * 1e-9);
+        mc_team_tasks(join_task, &c, c.r.p->s.f, d->slots, c.r.threads,
+                      (double)(d->numbers * d->shares) * 1e-9);
     }
     return atomic_load_explicit(&c.failed, memory_order_relaxed)
                ? mc_fail(MC_EUNSUPPORTED, "conv: a solver failed on one image")
@@ -188,7 +190,8 @@ static double estimate(const struct mc_problem *p_)
     parts_of(p, d.images, &q);
     const double each = (double)conv_volume(p->out) / (double)conv_volume(p->conv.s.out);
     return (double)p->conv.s.n / (double)d.images *
-           (1e-6 + mc_plan_cheapest(&q.conv.base) + mc_plan_cheapest(&q.pool.base) * (0.25 + each) / (1 + each));
+           (1e-6 + mc_plan_cheapest(&q.conv.base) +
+            mc_plan_cheapest(&q.pool.base) * (0.25 + each) / (1 + each));
 }
 
 static void release(struct mc_plan *plan)

@@ -22,7 +22,7 @@ struct mc_pool_row {
     void *y;            /* (n) */
     void *key;          /* (n) marks; NULL: not wanted */
     bool wide;          /* marks are int32, else uint8 */
-    bool bits;          /* key has a bit for each mark whose cell is the maximum (POOL_KEY_BITS); `more` is false */
+    bool bits;          /* key has a bit for each mark whose cell is the maximum; `more` is false */
     double scale;       /* of sums */
     bool more;          /* y (and key) have the result of the rows of earlier calls */
     const char *k[POOL_ROWS]; /* ties: the row beside x[r], k_band bytes further on for each band */
@@ -33,7 +33,8 @@ struct mc_pool_kernel {
     const char *name;   /* "avx512" */
     int lanes;          /* least n that fills a vector */
     mc_pool_row_kernel *max;    /* y = the largest, key = its mark; no bits */
-    mc_pool_row_kernel *bits;   /* key = the bits, after max.  NULL: the kernel knows no bits, put and blocks neither */
+    /* key = the bits, after max.  NULL: it knows no bits, and its put and blocks do not either */
+    mc_pool_row_kernel *bits;
     mc_pool_row_kernel *sum;    /* y = scale * the sum */
     /* w = 2, s = 2, uint8: x[r][2 j + b] = key[j] is its mark, or has its bit, ? y[j] : 0 */
     mc_pool_row_kernel *put;

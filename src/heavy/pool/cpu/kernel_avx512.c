@@ -38,8 +38,8 @@ struct block {
     int64_t windows, registers; /* of one block; registers that its elements fill */
     __m512i cell[4], window[4]; /* where cell i of each window is; the window of each element of register v */
     __mmask16 high[4];          /* cells that are in registers 2 and 3 */
-    /* if two registers have all cells of a row of cells of each window: the second begins `second` elements after
-     * the first, and cells 0 and 1 are there; cells 2 and 3 are a row of the image further on.  Else 0 */
+    /* if two registers have cells 0 and 1 of each window, the elements from one register to the next, else 0;
+     * cells 2 and 3 are a row of the image further on */
     int64_t second, row;
     __m512i pair[2];
 };
@@ -81,7 +81,8 @@ INLINE __mmask16 first_of(int64_t n)
 }
 
 /* all: 16 windows or more are left, so that whole registers may be read */
-INLINE void block_load(const struct block *b, const float *from, int64_t windows, bool all, __m512 *x, __m512 *cell)
+INLINE void block_load(const struct block *b, const float *from, int64_t windows, bool all, __m512 *x,
+                       __m512 *cell)
 {
     UNROLL
     for (int i = 0; i < 4; i++) {
@@ -136,15 +137,17 @@ INLINE bool block_max_of_numbers(const __m512 *cell, const int32_t *mark, const 
     } else if (key) {
         const __m512i up = _mm512_set1_epi32(mark[0]), down = _mm512_set1_epi32(mark[1]),
                       one = _mm512_set1_epi32(1);
-        const __m512i a = _mm512_mask_add_epi32(up, _mm512_cmp_ps_mask(cell[1], cell[0], _CMP_GT_OQ), up, one),
-                      b = _mm512_mask_add_epi32(down, _mm512_cmp_ps_mask(cell[3], cell[2], _CMP_GT_OQ), down, one);
+        const __m512i a = _mm512_mask_add_epi32(up, _mm512_cmp_ps_mask(cell[1], cell[0], _CMP_GT_OQ), up,
+                                                one),
+                      b = _mm512_mask_add_epi32(down, _mm512_cmp_ps_mask(cell[3], cell[2], _CMP_GT_OQ), down,
+                                                one);
         *at = _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(lower, upper, _CMP_GT_OQ), a, b);
     }
     return nan == 0;
 }
 
-/* While 16 windows are left: what is written behind a block is overwritten by the next one.  Returns the windows
- * that are done. */
+/* While 16 windows are left: what is written behind a block is overwritten by the next one.  Returns the
+ * windows that are done. */
 INLINE int64_t max_blocks(const struct block *b, const struct mc_pool_row *r, int64_t all, const bool pairs)
 {
     const float *x = (const float *)(void *)r->x[0];
@@ -245,8 +248,8 @@ INLINE __m512 put_register(const struct block *b, int i, __m512i key, __m512i na
 }
 
 /* While 16 windows are left, as max_blocks. */
-INLINE int64_t put_blocks(const struct block *b, const struct mc_pool_row *r, const __m512i *name, int64_t all,
-                          const int registers, const bool bits)
+INLINE int64_t put_blocks(const struct block *b, const struct mc_pool_row *r, const __m512i *name,
+                          int64_t all, const int registers, const bool bits)
 {
     float *const x = (float *)(void *)r->x[0];
     const float *const y = r->y;
@@ -284,8 +287,8 @@ static TARGET bool put_block(const struct mc_pool_row *r)
     }
     for (int64_t j = b.registers == 3 ? r->bits ? put_blocks(&b, r, name, all, 3, true)
                                                 : put_blocks(&b, r, name, all, 3, false)
-                                      : r->bits ? put_blocks(&b, r, name, all, 4, true)
-                                                : put_blocks(&b, r, name, all, 4, false);
+                     : r->bits ? put_blocks(&b, r, name, all, 4, true)
+                                      : put_blocks(&b, r, name, all, 4, false);
          j < all; j += b.windows) {
         const int64_t n = MC_MIN(all - j, b.windows);
         const __m512 g = _mm512_maskz_loadu_ps(first_of(n), (const float *)r->y + j);

@@ -13,7 +13,7 @@
  *
  *   BITS                               optional: 1 if there are bits (kernel.h), and put knows them
  *   ONE_FORM                           optional: max and sum have one loop for all windows
- *   MAX_BLOCK TIES_BLOCK               optional: the functions max_block and ties_block (and PUT_BLOCK) of kernel.h
+ *   MAX_BLOCK TIES_BLOCK               optional: functions of kernel.h, and PUT_BLOCK
  *
  * If the last windows do not fill a vector, some windows before them are computed again with them. With fewer
  * windows than a vector they are done one by one. Kernels that add to memory take each window once. */

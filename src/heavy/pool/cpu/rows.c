@@ -173,7 +173,8 @@ static void spread_bits(const struct columns *c, const struct band *b, int64_t f
         for (int64_t a = at[0].lo; a < at[0].hi; a++) {
             for (int64_t d = at[1].lo; d < at[1].hi; d++) {
                 for (int64_t e = clip.lo; e < clip.hi; e++) {
-                    const int64_t number = ((a - at[0].lo + at[0].skip) * s->w[1] + d - at[1].lo + at[1].skip) *
+                    const int64_t number = ((a - at[0].lo + at[0].skip) * s->w[1] + d - at[1].lo +
+                                            at[1].skip) *
                                                s->w[2] +
                                            e - clip.lo + clip.skip;
                     const int64_t cell = a * xs[0] + d * xs[1] + e * xs[2];

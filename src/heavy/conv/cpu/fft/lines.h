@@ -127,8 +127,8 @@ FUSED void fft_part(const int m, const V *xr, const V *xi, V *yr, V *yi)
 }
 
 /* Element j of each quarter: a step of size 4, then the roots of unity. */
-FUSED void fft_step(const int size, const int live, const int j, const float *re, const float *im, int64_t from,
-                    float *tr, float *ti)
+FUSED void fft_step(const int size, const int live, const int j, const float *re, const float *im,
+                    int64_t from, float *tr, float *ti)
 {
     const int m = size / 4;
     V xr[4], xi[4], yr[4], yi[4];
@@ -156,8 +156,9 @@ FUSED void fft_step(const int size, const int live, const int j, const float *re
 }
 
 /* Transform q of size m; tr, ti: of fft_step(), which is not needed where one quarter is live. */
-FUSED void fft_rest(const int size, const int live, const int q, const float *re, const float *im, int64_t from,
-                    const float *tr, const float *ti, float *to_re, float *to_im, int64_t to, float sign, bool far)
+FUSED void fft_rest(const int size, const int live, const int q, const float *re, const float *im,
+                    int64_t from, const float *tr, const float *ti, float *to_re, float *to_im, int64_t to,
+                    float sign, bool far)
 {
     const int m = size / 4;
     V xr[16], xi[16], yr[16], yi[16];

@@ -214,7 +214,7 @@ static double spectra_bytes(const struct fft *d)
     return bytes * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
 }
 
-/* The cost of a transform relative to a full one: rows without elements are left out. A filter has its taps, and
+/* The cost of a transform relative to a full one: rows without elements are left out. A filter has its taps;
  * x or y, where one tile covers them, all of their rows. */
 static double part_of(const struct fft *d, const struct mc_conv_shape *s, int role)
 {
@@ -240,8 +240,7 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
         const bool slim = d->slim && role == CONV_W;
-        const double part = slim             ? ROWS_TAKE * (double)s->k[1] / (double)d->size
-                                         : part_of(d, s, role);
+        const double part = slim ? ROWS_TAKE * (double)s->k[1] / (double)d->size : part_of(d, s, role);
         sum += vectors * area * turn *
                ((slim                         ? 1
                  : role == CONV_W && d->stays ? 0

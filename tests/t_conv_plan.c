@@ -312,8 +312,8 @@ TEST(conv_estimates_order_clear_cases)
 }
 
 /* Gradients of many small images by transforms: with images and channels exchanged, filters are the many
- * small planes, and their spectra do not fit the caches.  That took 1.2 to 1.7 times as long, on one thread of
- * an Intel Xeon with AVX-512 and with AVX2. */
+ * small planes, and their spectra do not fit the caches.  That took 1.2 to 1.7 times as long, on one thread
+ * of an Intel Xeon with AVX-512 and with AVX2. */
 TEST(conv_estimates_keep_images_in_tiles)
 {
     static const char *const levels[] = { "native", "avx2" };

@@ -90,6 +90,19 @@ TEST(pooled_words_and_refusals)
               strcmp(word.s, "pooled conv f32 weights n2c3i8x8 f4k3x3o6x6 w1x2x2 s1x2x2 p0x0x0 o1x3x3") == 0,
           "%s", word.s);
     mc_str_free(&word);
+    CHECK(strstr(mc_pooled_image_blocks.refuse(&p.base), "larger than the L2 cache"), "takes y in the cache");
+    p.conv.s.n = 1 << 20;
+    CHECK(!mc_pooled_image_blocks.refuse(&p.base), "%s", mc_pooled_image_blocks.refuse(&p.base));
+    p.conv.s.c = 8;
+    CHECK(strstr(mc_pooled_image_blocks.refuse(&p.base), "contiguous filters"), "takes gaps between filters");
+    p.conv.s.pass = CONV_FORWARD;
+    CHECK(strstr(mc_pooled_image_blocks.refuse(&p.base), "few terms"), "takes long sums");
+    p.conv.s.pass = CONV_WEIGHTS;
+    p.conv.s.c = 3;
+    p.conv.s.n = 2;
+    p.bits = true;
+    CHECK(strstr(mc_pooled_window_grad.refuse(&p.base), "no bits"), "takes bits");
+    p.bits = false;
     p.marks = MC_INT32;
     CHECK(strstr(mc_pooled_window_grad.refuse(&p.base), "marks of one byte"), "takes wide marks");
     p.marks = MC_UINT8;

@@ -12,7 +12,7 @@
 #include "heavy/conv_pool/solver.h"
 #include "heavy/pool/pool.h"
 
-enum { LINE = 64, SEVERAL = 8, SHARES = 16 };
+enum { LINE = 64, SEVERAL = 8, SHARES = 16, FEW = 64 /* products of a sum */ };
 struct block {
     struct mc_plan *conv, *pool;
 };
@@ -168,15 +168,18 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- planning ---- */
 
+/* Filters are read for each block. So sums are short, and no solver gains by transforming filters. */
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
-    const int64_t cache = (int64_t)mc_cpu()->l2, bytes = y_bytes(p);
-    return mc_pooled_not_plain(p)          ? mc_pooled_not_plain(p)
-           : p->conv.s.pass == CONV_INPUTS ? "computes only forward and weights"
-           : p->conv.s.pass == CONV_WEIGHTS && !mc_conv_dense(&p->conv, CONV_W) ? "needs contiguous filters"
-           : bytes > cache / 2 || p->conv.s.n * bytes <= cache
-               ? "takes y that is larger than the L2 cache, of images of at most half of it"
+    const struct mc_conv_shape *s = &p->conv.s;
+    const int64_t cache = (int64_t)mc_cpu()->l2, bytes = y_bytes(p), taps = conv_volume(s->k);
+    return mc_pooled_not_plain(p)                                        ? mc_pooled_not_plain(p)
+           : s->pass == CONV_INPUTS                                      ? "computes only forward and weights"
+           : s->pass == CONV_WEIGHTS && !mc_conv_dense(&p->conv, CONV_W) ? "needs contiguous filters"
+           : taps * s->c > FEW || bytes > cache / 2 || s->n * bytes <= cache
+               ? "takes sums of few terms, and y that is larger than the L2 cache, of images of at most half "
+                 "of it"
                : NULL;
 }
 

@@ -33,7 +33,7 @@ set(fast ${run})
 list(FILTER fast INCLUDE REGEX "/src/heavy/")
 foreach(planning
         "(problem|table|geometry|operands|algo_flag|blocking|reference)"
-        "(fft|direct|depthwise|im2col|splitk|exchange|window_grad|pointwise|relayout|gemm/cpu/packed|gemm/cpu/skinny)"
+        "(fft|direct|depthwise|im2col|splitk|exchange|window_grad|image_blocks|pointwise|relayout|gemm/cpu/packed|gemm/cpu/skinny)"
         "((fft|direct|depthwise)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)" "${small_products}")
     list(FILTER fast EXCLUDE REGEX "/${planning}[.]c")
 endforeach()

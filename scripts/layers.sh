@@ -21,7 +21,7 @@ heavy/pool       heavy/cuda device/cuda device/cpu plan device op graph value ba
 heavy/norm       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/factor     heavy/gemm heavy/portable heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/lines      device/cpu device op graph value base
-heavy/conv_pool  heavy/conv heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
+heavy/conv_pool  heavy/conv heavy/pool heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
 rewrite          op graph value base
 grad             rewrite op graph value base
 lower            rewrite grad heavy/conv heavy/gemm render plan op graph value base

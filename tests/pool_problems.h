@@ -65,6 +65,7 @@ static inline bool pool_any(struct mc_pool_problem *p, mc_dtype d, int largest)
                                  .whole = below(2) };
     s->mode = (enum mc_pool_mode)below(4);
     s->key = s->mode == POOL_MAX ? (below(4) ? POOL_KEY_MARKS : POOL_KEY_X) : POOL_KEY_NONE;
+    const bool bits = s->key == POOL_KEY_MARKS && below(3) == 0;
     s->pass = s->mode == POOL_MAX ? (enum mc_pool_pass)below(3) : (enum mc_pool_pass)below(2);
     for (int i = 0; i < 4; i++) {
         s->dims[i] = i < 2 && below(3) == 0 ? 1 + below(90) : 1 + below(i < 2 ? 5 : largest);
@@ -78,7 +79,8 @@ static inline bool pool_any(struct mc_pool_problem *p, mc_dtype d, int largest)
         }
         cells *= w;
     }
-    s->mark = cells > 256 || below(4) == 0 ? MC_INT32 : MC_UINT8;
+    s->key = bits && cells <= POOL_BITS && s->pass != POOL_GATHER ? POOL_KEY_BITS : s->key;
+    s->mark = cells > 256 || (below(4) == 0 && s->key != POOL_KEY_BITS) ? MC_INT32 : MC_UINT8;
     int64_t y[MC_MAX_RANK];
     memcpy(y, s->dims, sizeof y);
     for (int i = 0; i < 3; i++) {

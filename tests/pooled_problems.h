@@ -23,12 +23,12 @@ static inline bool pooled_axis(struct mc_pooled_problem *p, int a, int64_t most)
            s->out[a] + p->pad[a] >= p->w[a];
 }
 
-static inline bool pooled_any(struct mc_pooled_problem *p, enum mc_conv_pass pass, int64_t channels,
-                              int64_t most)
+static inline bool pooled_any(struct mc_pooled_problem *p, enum mc_conv_pass pass, int64_t images,
+                              int64_t channels, int64_t most)
 {
     static const int orders[][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 }, { 1, 2, 3, 4, 0 } };
     *p = (struct mc_pooled_problem){ .conv = { .dtype = MC_FLOAT32, .alpha = 1,
-                                               .s = { .pass = pass, .nd = 2, .n = 1 + below(5), .c = 1 + below(channels), .f = 1 + below(below(4) ? 9 : 70),
+                                               .s = { .pass = pass, .nd = 2, .n = 1 + below(images), .c = 1 + below(channels), .f = 1 + below(below(4) ? 9 : 70),
                                                       .groups = 1, .in = { 1 }, .out = { 1 }, .k = { 1 }, .stride = { 1 }, .dilation = { 1, 1, 1 } } },
                                      .w = { 1 }, .stride = { 1 }, .out = { 1 }, .marks = MC_UINT8 };
     struct mc_conv_shape *s = &p->conv.s;

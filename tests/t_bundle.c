@@ -143,6 +143,9 @@ TEST(pooling_and_normalisation_after_loading)
                     .outputs = "grad(sum(sqr(pool(img, [2, 2], ignore_border=False))), img), "
                                "grad(sum(sqr(lrn(img))), img), channel_sum(img, 3)" },
                   { .inputs = "img, w",
+                    .outputs = "pool(conv(img, w), [2, 2], ties='all'), "
+                               "grad(sum(sqr(pool(conv(img, w), [2, 2], ties='all'))), [img, w])" },
+                  { .inputs = "img, w",
                     .outputs = "pool(maximum(conv(img, w) + 0.5, 0), [2, 2]), spatial_pyramid_pool(img)" });
 }
 

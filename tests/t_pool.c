@@ -172,6 +172,64 @@ TEST(pool_of_ties)
     }
 }
 
+/* Runs a plan, the reference if `truth`. */
+static void run_pool(struct mc_pool_problem *p, bool truth, void *x, void *y, void *key)
+{
+    struct mc_plan *plan = truth ? mc_plan_with(&p->base, &mc_pool_reference)
+                                 : mc_pool_plan(p, AS_FLAGS(NULL));
+    REQUIRE(plan, "%s", mc_last_error());
+    CHECK(truth || strcmp(plan->solver->name, "rows") == 0, "%s", plan->solver->name);
+    void *work = mc_alloc(plan->workspace + 64, "test");
+    CHECK(plan->run(plan, (void *[POOL_NOPERAND]){ x, y, key }, work, 0) == MC_OK, "%s", mc_last_error());
+    mc_free(work);
+    mc_plan_free(plan);
+}
+
+/* Bits in place of x give the gradient that x gives: at lines of windows around whole vectors, with windows
+ * that the border cuts, cells in no window, ties and NaN. */
+TEST(pool_bits_of_ties)
+{
+    static const char *const kernels[] = { "plain", "avx2", "avx512" };
+    static const struct {
+        int64_t w, v, st, pad;
+    } cases[] = { { 2, 2, 2, 0 }, { 2, 2, 2, 1 }, { 2, 2, 3, 0 },
+                  { 2, 3, 3, 0 }, { 4, 2, 4, 1 }, { 1, 2, 2, 0 } };
+    enum { MOST = 6 * 72 * 72 };
+    static float x[MOST], got[MOST], want[MOST], y[MOST], g[MOST];
+    static uint8_t key[MOST];
+    for (size_t turn = 0; turn < NELEM(kernels) * NELEM(cases) * 60; turn++) {
+        const size_t k = turn % NELEM(kernels), c = turn / NELEM(kernels) % NELEM(cases);
+        const int64_t in = 4 + below(68);
+        if (!mc_isa_only(kernels[k])) {
+            continue;
+        }
+        struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_FORWARD, in, cases[c].w, cases[c].st);
+        const int64_t pad[2] = { MC_MIN(cases[c].pad, cases[c].w - 1), MC_MIN(cases[c].pad, cases[c].v - 1) };
+        p.s.key = POOL_KEY_BITS;
+        for (int i = 1; i < 3; i++) {
+            p.s.w[i] = i == 1 ? cases[c].w : cases[c].v;
+            p.s.pad[i] = pad[i - 1];
+            p.s.out[i] = (in + 2 * pad[i - 1] - p.s.w[i]) / cases[c].st + 1;
+        }
+        const int64_t u = p.s.out[1], v = p.s.out[2];
+        memcpy(p.at[POOL_Y], (int64_t[]){ 3 * u * v, u * v, v, 1 }, 4 * sizeof(int64_t));
+        memcpy(p.at[POOL_KEY], p.at[POOL_Y], sizeof p.at[POOL_Y]);
+        for (int64_t i = 0; i < 6 * in * in; i++) {
+            x[i] = below(50) ? (float)below(4) - 1 : NAN;
+            g[i] = (float)(1 + below(1000));
+        }
+        run_pool(&p, false, x, y, key);
+        p.s.pass = POOL_SPREAD;
+        run_pool(&p, false, got, g, key);
+        p.s.key = POOL_KEY_X;
+        memcpy(p.at[POOL_KEY], p.at[POOL_X], sizeof p.at[POOL_X]);
+        run_pool(&p, true, want, g, x);
+        CHECK(memcmp(got, want, (size_t)(6 * in * in) * sizeof *got) == 0, "%s: in %d, case %zu", kernels[k],
+              (int)in, c);
+    }
+    mc_isa_only(NULL);
+}
+
 /* The largest is not a number, or many are equal. */
 TEST(ties_of_nan_and_of_equal_cells)
 {

@@ -16,7 +16,7 @@ TEST(cuda_pooled_few_channels)
     for (int turn = 0; turn < (test_is_full() ? 400 : 60); turn++) {
         struct mc_pooled_problem p;
         const enum mc_conv_pass pass = turn & 1 ? CONV_WEIGHTS : CONV_FORWARD;
-        if (!pooled_any(&p, pass, 3, below(3) ? 14 : 40)) {
+        if (!pooled_any(&p, pass, 5, 3, below(3) ? 14 : 40)) {
             continue;
         }
         for (int a = 1; a < 3 && pass == CONV_FORWARD; a++) {

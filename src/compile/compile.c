@@ -10,6 +10,7 @@ static mc_status simplify_loops(struct compiling *c);
 static mc_status make_branches(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status layout(struct compiling *c);
+static mc_status tie_bits(struct compiling *c);
 static mc_status keep_text(struct compiling *c);
 static mc_status lower(struct compiling *c);
 static mc_status describe(struct compiling *c);
@@ -31,6 +32,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "make branches",   make_branches },
     { "rewrite",         rewrite },
     { "layout",          layout },
+    { "tie bits",        tie_bits },
     { "text",            keep_text },
     { "lower",           lower },
     { "describe",        describe },
@@ -215,6 +217,22 @@ static mc_status layout(struct compiling *c)
     mc_node **all = mc_spec_results(c, &n);
     mc_status s = all ? mc_lower_layout(c->g, (int)n, all, &c->code->backend->layouts) : MC_EMEMORY;
     mc_device_leave(c->code->device);
+    if (s == MC_OK) {
+        mc_spec_put_results(c, all);
+    }
+    mc_free(all);
+    return s;
+}
+
+/* requires: the order of axes is decided.  leaves: the same values; some poolings keep bits, not cells. */
+static mc_status tie_bits(struct compiling *c)
+{
+    if (c->mode == MODE_FAST_COMPILE || !c->code->backend->tie_bits) {
+        return MC_OK;
+    }
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    mc_status s = all ? mc_lower_tie_bits(c->g, (int)n, all) : MC_EMEMORY;
     if (s == MC_OK) {
         mc_spec_put_results(c, all);
     }

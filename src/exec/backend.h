@@ -68,6 +68,7 @@ struct mc_backend {
     struct mc_plan *(*norm)(const struct mc_norm_problem *q, const struct mc_plan_options *o);
     struct mc_plan *(*pooled)(const struct mc_pooled_problem *q, const struct mc_plan_options *o);
     struct mc_layout_costs layouts; /* the costs of layouts */
+    bool tie_bits;              /* pool takes POOL_KEY_BITS */
 
     /* The functions below are called with the device entered.  Those marked "or NULL" are optional. compiled:
      * does the step's kernel have a compiled form?  left_to_reference: does the reference run this step,

@@ -73,6 +73,8 @@ mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out,
                          mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg);
 /* copies.c: parts of joins that others read too are copied by the kernels that make them */
 mc_status mc_lower_copies(mc_graph *g, int n, mc_node **out);
+/* tie_bits.c: gradients of max poolings that ties share read bits in place of the cells */
+mc_status mc_lower_tie_bits(mc_graph *g, int n, mc_node **out);
 /* draw.c: random_uniform over in[] as element-wise ops */
 mc_node *mc_lower_draw(mc_node *n, mc_node **in);
 /* sizes.c: axes that have equal sizes at any shape */

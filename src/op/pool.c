@@ -19,6 +19,9 @@ static mc_status pool_infer(struct mc_infer *q)
 {
     struct mc_pool_shape s = { .pass = POOL_FORWARD };
     TRY(mc_pool_type(q, 1, &q->in[0], &s, &q->out[0]));
+    if (s.key == POOL_KEY_BITS && q->op->nout == 1) {
+        return mc_fail(MC_EARG, "pool: ties must be 'first' or 'all'");
+    }
     if ((s.mode == POOL_AVERAGE_INC || s.mode == POOL_AVERAGE_EXC) && !mc_is_float(q->in[0].dtype)) {
         return mc_fail(MC_ETYPE, "%s: averages need a float dtype, not %s", q->op->name,
                        mc_dtype_name(q->in[0].dtype));
@@ -63,6 +66,9 @@ static mc_status check_key(const struct mc_infer *q, const struct mc_pool_shape 
                    ? MC_OK
                    : mc_fail(MC_EARG, "%s: marks or x are allowed only with mode 'max'", q->op->name);
     }
+    if (s->key == POOL_KEY_BITS && (key->dtype != MC_UINT8 || s->pass == POOL_GATHER)) {
+        return mc_fail(MC_ETYPE, "%s: bits must be uint8", q->op->name);
+    }
     if (s->key == POOL_KEY_MARKS && key->dtype != MC_UINT8 && key->dtype != MC_INT32) {
         return mc_fail(MC_ETYPE, "%s: marks must be uint8 or int32", q->op->name);
     }
@@ -70,8 +76,8 @@ static mc_status check_key(const struct mc_infer *q, const struct mc_pool_shape 
         return mc_fail(MC_ETYPE, "%s: x is %s, not %s", q->op->name, mc_dtype_name(key->dtype),
                        mc_dtype_name(x->dtype));
     }
-    return s->key == POOL_KEY_MARKS ? mc_pool_fits(q, "the array of marks", key, y)
-                                    : mc_pool_fits(q, "x", key, x);
+    return mc_pool_key_like_y(s) ? mc_pool_fits(q, "the array of marks", key, y)
+                                 : mc_pool_fits(q, "x", key, x);
 }
 
 static mc_status spread_infer(struct mc_infer *q)

@@ -11,7 +11,8 @@
  * counts. A NaN is larger than every number; the first NaN counts. FORWARD writes argmax marks: the number
  * of that cell in the unclipped window. SPREAD and GATHER read the marks, so they do not need x. With the
  * attribute `ties` set to 'all', every cell that equals the maximum counts, and SPREAD and GATHER read x
- * instead of marks.
+ * instead of marks.  With 'bits', which lower/tie_bits.c sets, FORWARD writes in place of a mark a byte that
+ * has bit i where cell i equals the maximum, and SPREAD reads it.
  *
  * There are always three pooled slots here. If fewer axes are pooled, the leading slots have size 1. */
 #ifndef MC_OP_POOL_H
@@ -40,6 +41,10 @@ enum { POOL_X, POOL_Y, POOL_KEY, POOL_NARRAY };
  * input, POOL_RESULT plus the number of a result, or -1 for none. */
 enum { POOL_RESULT = 16 };
 bool mc_pool_roles(const mc_node *n, int role[POOL_NARRAY]);  /* false: n is none of these nodes */
+static inline bool mc_pool_key_like_y(const struct mc_pool_shape *s)
+{
+    return s->key == POOL_KEY_MARKS || s->key == POOL_KEY_BITS;
+}
 int mc_pool_pass_of(const mc_node *n);                        /* POOL_FORWARD, ...; -1: none of these nodes */
 bool mc_pool_marks(const mc_node *n);                         /* does n have marks as its second result? */
 /* pool_shape.c: the whole geometry, from the types of n's inputs. value[i] (or value) may be NULL for

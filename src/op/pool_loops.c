@@ -53,6 +53,12 @@ static bool is_equal(mc_dtype d, const void *p, const void *q)
     return mc_is_float(d) ? v >= m && v <= m : mc_load_i64(d, p) == mc_load_i64(d, q);
 }
 
+/* The number of a cell in the unclipped window. */
+static int64_t number_of(const struct plane *p, const struct window *w, int64_t a, int64_t b, int64_t c)
+{
+    return ((a - w->first[0]) * p->s->w[1] + b - w->first[1]) * p->s->w[2] + c - w->first[2];
+}
+
 /* The first maximum of a window, and its number in the unclipped window. */
 static const char *largest(const struct plane *p, const struct window *w, char *from,
                            const int64_t strides[3], int64_t *at)
@@ -63,7 +69,7 @@ static const char *largest(const struct plane *p, const struct window *w, char *
         const char *v = cell(from, strides, a, b, c);
         if (!most || is_more(p->d, v, most)) {
             most = v;
-            *at = ((a - w->first[0]) * p->s->w[1] + b - w->first[1]) * p->s->w[2] + c - w->first[2];
+            *at = number_of(p, w, a, b, c);
         }
     }
     return most;
@@ -76,6 +82,18 @@ static double share(const struct mc_pool_shape *s, const struct window *w)
                                                                         : 1;
 }
 
+/* Bit i: cell i equals the maximum. */
+static int64_t equal_cells(const struct plane *p, const struct window *w, const char *most)
+{
+    int64_t bits = 0;
+    EACH_CELL(w, a, b, c)
+    {
+        bits |= (int64_t)is_equal(p->d, cell(p->x, p->xs, a, b, c), most)
+                << (number_of(p, w, a, b, c) & (POOL_BITS - 1));
+    }
+    return bits;
+}
+
 static void forward(const struct plane *p, const struct window *w, char *y, char *key)
 {
     double sum = 0;
@@ -83,7 +101,7 @@ static void forward(const struct plane *p, const struct window *w, char *y, char
     if (p->s->mode == POOL_MAX) {
         memcpy(y, largest(p, w, p->x, p->xs, &at), mc_dtypes[p->d].size);
         if (key) {
-            mc_store_i64(p->s->mark, key, at);
+            mc_store_i64(p->s->mark, key, p->s->key == POOL_KEY_BITS ? equal_cells(p, w, y) : at);
         }
         return;
     }
@@ -123,9 +141,11 @@ static void scatter(const struct plane *p, const struct window *w, const char *y
         return;
     }
     const char *most = p->s->key == POOL_KEY_X ? largest(p, w, p->key, p->ks, &number) : NULL;
+    const int64_t bits = p->s->key == POOL_KEY_BITS ? mc_load_i64(p->s->mark, key) : -1;
     EACH_CELL(w, a, b, c)
     {
-        if (!most || is_equal(p->d, cell(p->key, p->ks, a, b, c), most)) {
+        if (bits >= 0 ? bits >> (number_of(p, w, a, b, c) & (POOL_BITS - 1)) & 1
+                      : !most || is_equal(p->d, cell(p->key, p->ks, a, b, c), most)) {
             p->sums[(a * n[1] + b) * n[2] + c] += g / share(p->s, w);
         }
     }
@@ -173,7 +193,7 @@ static void each_window(const struct plane *p)
             for (u[2] = 0; u[2] < s->out[2]; u[2]++) {
                 const struct window w = window_at(s, u);
                 char *y = cell(p->y, p->ys, u[0], u[1], u[2]);
-                char *key = p->key && s->key == POOL_KEY_MARKS ? cell(p->key, p->ks, u[0], u[1], u[2]) : NULL;
+                char *key = p->key && mc_pool_key_like_y(s) ? cell(p->key, p->ks, u[0], u[1], u[2]) : NULL;
                 if (s->pass == POOL_FORWARD) {
                     forward(p, &w, y, key);
                 } else if (s->pass == POOL_SPREAD) {

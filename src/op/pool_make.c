@@ -130,9 +130,10 @@ static bool prepare(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struc
 
 enum mc_pool_key mc_pool_key_of(const struct mc_attr *attr)
 {
-    return strcmp(attr[POOL_MODE].text, "max") != 0   ? POOL_KEY_NONE
-           : strcmp(attr[POOL_TIES].text, "all") == 0 ? POOL_KEY_X
-                                                      : POOL_KEY_MARKS;
+    return strcmp(attr[POOL_MODE].text, "max") != 0    ? POOL_KEY_NONE
+           : strcmp(attr[POOL_TIES].text, "all") == 0  ? POOL_KEY_X
+           : strcmp(attr[POOL_TIES].text, "bits") == 0 ? POOL_KEY_BITS
+                                                       : POOL_KEY_MARKS;
 }
 
 static bool is_max(const struct mc_pool_parts *p)

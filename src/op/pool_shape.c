@@ -69,12 +69,13 @@ static mc_status word_of(const char *op, const char *what, const char *word, con
 
 static mc_status read_words(const struct mc_infer *q, struct mc_pool_shape *s)
 {
-    static const char *const ties[] = { "first", "all" };
-    int mode = 0, all = 0;
+    static const char *const ties[] = { "first", "all", "bits" };
+    static const enum mc_pool_key keys[] = { POOL_KEY_MARKS, POOL_KEY_X, POOL_KEY_BITS };
+    int mode = 0, tie = 0;
     TRY(word_of(q->op->name, "mode", q->attr[POOL_MODE].text, modes, NELEM(modes), &mode));
-    TRY(word_of(q->op->name, "value of ties", q->attr[POOL_TIES].text, ties, NELEM(ties), &all));
+    TRY(word_of(q->op->name, "value of ties", q->attr[POOL_TIES].text, ties, NELEM(ties), &tie));
     s->mode = (enum mc_pool_mode)mode;
-    s->key = s->mode != POOL_MAX ? POOL_KEY_NONE : all ? POOL_KEY_X : POOL_KEY_MARKS;
+    s->key = s->mode != POOL_MAX ? POOL_KEY_NONE : keys[tie];
     return MC_OK;
 }
 

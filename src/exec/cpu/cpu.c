@@ -155,7 +155,7 @@ const struct mc_backend mc_backend_cpu = {
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,
     .pooled = mc_pooled_plan,
-    .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
+    .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 }, .tie_bits = true,
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
     .plan = plan, .joint = mc_launch_joint, .address = address, .step = timed_step,
     .fetch = view, .store = store, .copy = copy, .zero = zero, .copy_on_device = keep,

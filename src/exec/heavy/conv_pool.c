@@ -60,7 +60,7 @@ static bool windows(const mc_node *conv, const struct mc_pool_shape *s, struct m
             }
         }
     }
-    return found == s->nd && s->mode == POOL_MAX && s->key == POOL_KEY_MARKS;
+    return found == s->nd && s->mode == POOL_MAX && mc_pool_key_like_y(s);
 }
 
 static void strides_as_y(const mc_node *conv, const int64_t *strides, mc_dtype t, int64_t to[5])
@@ -81,6 +81,9 @@ static mc_status problem_of(const struct mc_function *f, const struct mc_shape_p
     TRY(mc_convolve_problem(f, p, two.conv_step, &q->conv));
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     q->marks = pool.s.mark;
+    q->bits = pool.s.key == POOL_KEY_BITS;
+    q->unmarked = v[POOL_KEY] < 0;
+    q->conv.has_epilogue = mc_heavy_calls_kernel(f, &f->code->program.step.at[step]);
     *is = windows(two.conv, &pool.s, q);
     strides_as_y(two.conv, p->slot[v[POOL_Y]].strides, q->conv.dtype, q->g);
     if (v[POOL_KEY] >= 0) {
@@ -185,5 +188,5 @@ mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     operand[POOLED_G] = f->ptr[v[POOL_Y]];
     operand[POOLED_MARKS] = v[POOL_KEY] < 0 ? NULL : f->ptr[v[POOL_KEY]];
-    return mc_convolve_with(f, p, step, p->step[step].heavy->pooled, operand, scratch);
+    return mc_convolve_with(f, p, step, two.conv, p->step[step].heavy->pooled, operand, scratch);
 }

@@ -158,7 +158,8 @@ static void finish(void *arg, const int64_t at[5], const int64_t size[5])
 }
 
 mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step,
-                           const struct mc_plan *plan, void **operand, char *scratch)
+                           const mc_node *conv, const struct mc_plan *plan, void **operand,
+                           char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_heavy *h = p->step[step].heavy;
@@ -167,7 +168,7 @@ mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p,
     if (mc_heavy_calls_kernel(f, st)) {
         TRY(mc_bases(f, p, h->finish, scratch, base));
         scratch += mc_heavy_copies(h);
-        mc_conv_result_axes(st->heavy, r.axis);
+        mc_conv_result_axes(conv, r.axis);
         mc_conv_epilogue *box = finish;
         memcpy(&operand[CONV_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
         operand[CONV_EPILOGUE_ARG] = &r;
@@ -191,7 +192,7 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
         operand[CONV_C0] = e->residual < 0 ? NULL : f->ptr[e->residual];
         operand[CONV_BIAS] = e->bias < 0 ? NULL : f->ptr[e->bias];
     }
-    return mc_convolve_with(f, p, step, h->plan, operand, scratch);
+    return mc_convolve_with(f, p, step, st->heavy, h->plan, operand, scratch);
 }
 
 void mc_convolve_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)

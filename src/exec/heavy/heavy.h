@@ -84,9 +84,11 @@ void mc_conv_chain_free(struct mc_conv_chain *d);
 struct mc_conv_problem;
 mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                               struct mc_conv_problem *q);
-/* Runs a plan with a convolution's operands, and the epilogue kernel of the step. */
+/* Runs a plan with a convolution's operands, and the epilogue kernel of the step, whose result has the axes
+ * of that of `conv`. */
 mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step,
-                           const struct mc_plan *plan, void **operand, char *scratch);
+                           const struct mc_node *conv, const struct mc_plan *plan, void **operand,
+                           char *scratch);
 /* Runs the epilogue kernel on a finished block, whose axes are image, filter, spatial axes. */
 void mc_convolve_block(struct mc_running *r, const int64_t at[5], const int64_t size[5]);
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);

@@ -19,8 +19,10 @@ struct mc_pooled_problem {
     int64_t w[3], stride[3], pad[3], out[3]; /* of windows over y, by spatial axis */
     int64_t g[5], mark[5];          /* strides in elements by image, filter, three spatial axes */
     mc_dtype marks;                 /* MC_UINT8 or MC_INT32 */
+    bool bits;                      /* marks are bits of the cells that equal the maximum (POOL_KEY_BITS) */
+    bool unmarked;                  /* FORWARD: no marks are wanted, and operand[POOLED_MARKS] is NULL */
 };
-/* operand[] of a plan's run; the epilogue is that of a convolution, for INPUTS and WEIGHTS */
+/* operand[] of a plan's run; the epilogue is that of a convolution; FORWARD calls it for blocks of g */
 enum {
     POOLED_X,
     POOLED_W,

@@ -46,20 +46,15 @@ void mc_pooled_key(const struct mc_problem *p_, struct mc_str *out)
     triple(out, "s", p->stride);
     triple(out, "p", p->pad);
     triple(out, "o", p->out);
-    mc_str_add(out, p->marks == MC_UINT8 ? "" : " wide marks");
+    mc_str_add(out, p->unmarked            ? " no marks"
+                    : p->bits              ? " bits"
+                    : p->marks == MC_UINT8 ? ""
+                                           : " wide marks");
     layout(out, p, " g:", p->g);
     layout(out, p, " k:", p->mark);
 }
 
 /* ---- operands ---- */
-
-int mc_pooled_result(const struct mc_pooled_problem *p)
-{
-    static const int written[] = {
-        [CONV_FORWARD] = POOLED_G, [CONV_INPUTS] = POOLED_X, [CONV_WEIGHTS] = POOLED_W
-    };
-    return written[p->conv.s.pass];
-}
 
 static struct mc_extent extent(const struct mc_pooled_problem *p, mc_dtype t, const int64_t stride[5])
 {
@@ -81,7 +76,7 @@ void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4])
     e[POOLED_X] = of[CONV_X];
     e[POOLED_W] = of[CONV_W];
     e[POOLED_G] = extent(p, p->conv.dtype, p->g);
-    e[POOLED_MARKS] = extent(p, p->marks, p->mark);
+    e[POOLED_MARKS] = p->unmarked ? (struct mc_extent){ .dtype = p->marks } : extent(p, p->marks, p->mark);
 }
 
 /* A pseudo-random cell of a window that lies inside of y, chosen by h. */
@@ -113,7 +108,9 @@ void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks)
         }
         h = h * 1664525u + 1013904223u;
         mc_store_f64(p->marks, (char *)marks + to * (int64_t)mc_dtypes[p->marks].size,
-                     (double)some_cell(p, at + 2, h >> 4));
+                     p->bits
+                         ? (double)((1 << some_cell(p, at + 2, h >> 4)) | (1 << some_cell(p, at + 2, h >> 9)))
+                         : (double)some_cell(p, at + 2, h >> 4));
     }
 }
 
@@ -172,7 +169,7 @@ static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct 
     for (int i = 0; i < 5; i++) {
         all *= dims[i];
     }
-    for (int64_t e = 0; e < all; e++) {
+    for (int64_t e = 0; e < all && !p->unmarked; e++) {
         int64_t at = 0;
         for (int64_t i = 4, rest = e; i >= 0; rest /= dims[i--]) {
             at += rest % dims[i] * p->mark[i] * size;
@@ -222,23 +219,7 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
 
 /* ---- the family ---- */
 
-const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
-{
-    const struct mc_conv_shape *s = &p->conv.s;
-    const char *no = mc_conv_not_plain(&p->conv);
-    return no                                           ? no
-           : s->groups != 1                             ? "takes one group"
-           : p->out[0] != 1 || p->w[0] != 1             ? "pools one or two axes"
-           : s->dilation[1] != 1 || s->dilation[2] != 1 ? "takes no dilation"
-           : p->marks != MC_UINT8                       ? "takes marks of one byte"
-           : (p->out[2] > 1 && p->g[4] != 1) || (p->out[1] > 1 && p->g[3] != p->out[2])
-               ? "needs contiguous maxima"
-           : (p->out[2] > 1 && p->mark[4] != 1) || (p->out[1] > 1 && p->mark[3] != p->out[2])
-               ? "needs contiguous marks"
-               : NULL;
-}
-
-static const struct mc_solver *const solvers[] = { &mc_pooled_window_grad, NULL };
+static const struct mc_solver *const solvers[] = { &mc_pooled_window_grad, &mc_pooled_image_blocks, NULL };
 
 const struct mc_family mc_pooled_family = {
     .name         = "pooled",

@@ -4,30 +4,10 @@
  * Invariant: it refuses no pooled convolution. */
 #include "heavy/conv_pool/solver.h"
 
-/* The windows as a pooling of y, which is in C order. */
-static struct mc_pool_shape windows(const struct mc_pooled_problem *p, enum mc_pool_pass pass)
-{
-    const struct mc_conv_shape *s = &p->conv.s;
-    struct mc_pool_shape w = { .pass = pass,
-                               .mode = POOL_MAX,
-                               .key = POOL_KEY_MARKS,
-                               .rank = 5,
-                               .nd = 3,
-                               .axis = { 2, 3, 4 },
-                               .dims = { s->n, s->f, s->out[0], s->out[1], s->out[2] },
-                               .mark = p->marks };
-    memcpy(w.in, s->out, sizeof w.in);
-    memcpy(w.out, p->out, sizeof w.out);
-    memcpy(w.w, p->w, sizeof w.w);
-    memcpy(w.stride, p->stride, sizeof w.stride);
-    memcpy(w.pad, p->pad, sizeof w.pad);
-    return w;
-}
-
 static mc_status pool(const struct mc_pooled_problem *p, enum mc_pool_pass pass, char *y,
                       void *const *operand)
 {
-    const struct mc_pool_shape w = windows(p, pass);
+    const struct mc_pool_shape w = mc_pooled_windows(p, pass);
     const int64_t size = (int64_t)mc_dtypes[p->conv.dtype].size, each = (int64_t)mc_dtypes[p->marks].size;
     int64_t at[3][5], step = size;
     struct mc_pool_arrays a = { .dtype = p->conv.dtype,

@@ -483,6 +483,29 @@ static void gather(struct mc_pool_printer *p, enum mc_pool_along along)
     mc_c_close(&p->c, depth);
 }
 
+/* ---- bits ---- */
+
+/* After the maxima: a bit for each cell that equals its window's. */
+static void tie_bits(struct mc_pool_printer *p, enum mc_pool_along along)
+{
+    const int depth = p->c.depth;
+    if (p->from >= p->to) {
+        return;
+    }
+    mc_pool_print_open_windows(p, along);
+    mc_pool_print_declare_clips(p);
+    mc_pool_print_open_along(p, along);
+    LINE(p, "const %s most = y[%s];", p->type, mc_pool_print_window_start(p, POOL_Y).s);
+    LINE(p, "int bits = 0;");
+    const int inner = p->c.depth;
+    mc_pool_print_open_cells(p);
+    LINE(p, "const %s mine = x[%s];", p->type, mc_pool_print_cell_position(p, POOL_X, "a").s);
+    LINE(p, "bits |= (mine >= most && mine <= most) << (%s);", mc_pool_print_cell_number(p, "a").s);
+    mc_c_close(&p->c, inner);
+    LINE(p, "key[%s] = (%s)bits;", mc_pool_print_window_start(p, POOL_KEY).s, p->mark);
+    mc_c_close(&p->c, depth);
+}
+
 /* ---- the block ---- */
 
 static bool hollow(const struct mc_pool_printer *p)
@@ -505,7 +528,8 @@ mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
     p.windows = q->s.out[0] * q->s.out[1] * q->s.out[2] > 0;
     /* there is one mark of windows of one cell */
     p.keyed = mc_pool_keyed(&own) && p.windows &&
-              (q->s.key == POOL_KEY_X || q->s.pass == POOL_FORWARD || mc_pool_print_window_cells(&q->s) > 1);
+              (q->s.key == POOL_KEY_X || q->s.key == POOL_KEY_BITS || q->s.pass == POOL_FORWARD ||
+               mc_pool_print_window_cells(&q->s) > 1);
     p.type = q->dtype == MC_FLOAT32 ? "float" : "double";
     p.mark = q->s.key == POOL_KEY_X ? p.type : q->s.mark == MC_UINT8 ? "uint8_t" : "int32_t";
     mc_pool_grid(&own, &p.g);
@@ -520,7 +544,13 @@ mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
     if (!hollow(&p)) {
         open_planes(&p, operand);
         if (q->s.pass == POOL_FORWARD) {
+            const bool bits = p.keyed && q->s.key == POOL_KEY_BITS;
+            p.keyed = p.keyed && !bits;
             each_part(&p, forward);
+            p.keyed = p.keyed || bits;
+            if (bits) {
+                each_part(&p, tie_bits);
+            }
         } else if (q->s.pass == POOL_GATHER) {
             each_part(&p, gather);
         } else {

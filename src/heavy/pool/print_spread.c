@@ -10,7 +10,7 @@
 /* No two windows share a cell, none is clipped, and there is no gap between them. */
 static bool tiles(const struct mc_pool_printer *p)
 {
-    bool yes = mc_pool_print_all_inside(p) && p->s->key != POOL_KEY_X &&
+    bool yes = mc_pool_print_all_inside(p) && p->s->key != POOL_KEY_X && p->s->key != POOL_KEY_BITS &&
                (!p->keyed || p->s->mark == MC_UINT8);
     for (int i = 0; i < 3; i++) {
         const int64_t w = p->s->w[i], step = p->s->stride[i];
@@ -215,6 +215,8 @@ static void add_gradient(struct mc_pool_printer *p, const char *sum)
                           mark = mc_pool_print_window_start(p, POOL_KEY);
     if (p->s->key == POOL_KEY_MARKS && p->keyed) {
         LINE(p, "%s += key[%s] == number ? y[%s] : 0.0;", sum, mark.s, from.s);
+    } else if (p->s->key == POOL_KEY_BITS) {
+        LINE(p, "%s += key[%s] >> number & 1 ? y[%s] : 0.0;", sum, mark.s, from.s);
     } else if (p->s->key == POOL_KEY_X) {
         LINE(p, "%s += mine >= most && mine <= most ? y[%s]%s : 0.0;", sum, from.s,
              mc_pool_print_divisor(p).s);
@@ -256,7 +258,7 @@ static void spread_cells(struct mc_pool_printer *p)
     }
     const int inner = p->c.depth;
     open_covers(p);
-    if (s->key == POOL_KEY_MARKS && p->keyed) {
+    if (mc_pool_key_like_y(s) && p->keyed) {
         declare_number(p);
     } else if (s->key == POOL_KEY_X || strstr(mc_pool_print_divisor(p).s, "hi")) {
         mc_pool_print_declare_clips(p);

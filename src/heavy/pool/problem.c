@@ -36,10 +36,11 @@ void mc_pool_key(const struct mc_problem *p_, struct mc_str *out)
     struct mc_pool_grid g;
     mc_pool_grid(p, &g);
     mc_str_addf(out, "pool %s %s %s%s", short_name[p->dtype], mode_name[s->mode], pass_name[s->pass],
-                s->key == POOL_KEY_X  ? " ties"
-                : !mc_pool_keyed(p)   ? ""
-                : s->mark == MC_UINT8 ? " marks"
-                                      : " wide marks");
+                s->key == POOL_KEY_X      ? " ties"
+                : !mc_pool_keyed(p)       ? ""
+                : s->key == POOL_KEY_BITS ? " bits"
+                : s->mark == MC_UINT8     ? " marks"
+                                          : " wide marks");
     sizes(out, " i", s, s->in);
     sizes(out, " w", s, s->w);
     sizes(out, " s", s, s->stride);
@@ -70,7 +71,7 @@ struct extent { mc_dtype dtype; int64_t low, count; int64_t dims[MC_MAX_RANK]; }
 
 static struct extent extent_of(const struct mc_pool_problem *p, int role)
 {
-    const bool marks = role == POOL_KEY && p->s.key == POOL_KEY_MARKS;
+    const bool marks = role == POOL_KEY && mc_pool_key_like_y(&p->s);
     struct extent e = { .dtype = marks ? p->s.mark : p->dtype, .count = 1 };
     memcpy(e.dims, p->s.dims, sizeof e.dims);
     for (int i = 0; i < 3 && (role == POOL_Y || marks); i++) {
@@ -144,7 +145,7 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
                              (mc_is_float(e.dtype) ? 0x1p-9 : 0x1p-3));
         }
     }
-    const mc_status s = p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_MARKS ? mark(p, operand) : MC_OK;
+    const mc_status s = p->s.pass != POOL_FORWARD && mc_pool_key_like_y(&p->s) ? mark(p, operand) : MC_OK;
     if (s < 0) {
         discard(p_, operand);
     }
@@ -283,7 +284,7 @@ mc_status mc_pool_problem_of(const mc_node *n, const struct mc_type *in, const m
     TRY(mc_pool_shape_of(n, in, value, &p->s));
     for (int r = 0; r < POOL_NARRAY; r++) {
         const int64_t size =
-            mc_dtypes[r == POOL_KEY && p->s.key == POOL_KEY_MARKS ? p->s.mark : p->dtype].size;
+            mc_dtypes[r == POOL_KEY && mc_pool_key_like_y(&p->s) ? p->s.mark : p->dtype].size;
         for (int i = 0; i < p->s.rank && strides[r]; i++) {
             p->at[r][i] = strides[r][i] / size;
         }

@@ -13,7 +13,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     for (int r = 0; r < POOL_NARRAY; r++) {
         const bool present = r != POOL_KEY || mc_pool_keyed(p);
         const int64_t size =
-            mc_dtypes[r == POOL_KEY && p->s.key == POOL_KEY_MARKS ? p->s.mark : p->dtype].size;
+            mc_dtypes[r == POOL_KEY && mc_pool_key_like_y(&p->s) ? p->s.mark : p->dtype].size;
         for (int i = 0; i < p->s.rank; i++) {
             strides[r][i] = p->at[r][i] * size;
         }

@@ -174,6 +174,9 @@ static const char *refuse(const struct mc_problem *p_)
     if (s->pass == CONV_FORWARD || mc_pooled_not_plain(p)) {
         return s->pass == CONV_FORWARD ? "computes only gradients" : mc_pooled_not_plain(p);
     }
+    if (p->bits) {
+        return "takes argmax marks, but no bits of ties";
+    }
     sizes(&d, p);
     return window_grad_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
                    d.vectors * d.k->lanes * s->f > INT32_MAX / 4

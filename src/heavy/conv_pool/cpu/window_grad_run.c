@@ -276,16 +276,7 @@ mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, v
                       .mark = operand[POOLED_MARKS],
                       .shared = workspace,
                       .own = (char *)workspace + d->shared };
-    c.r = (struct mc_conv_run){ .p = &p->conv,
-                                .at = { operand[POOLED_X], operand[POOLED_W] },
-                                .result = operand[mc_pooled_result(p)],
-                                .arg = operand[POOLED_EPILOGUE_ARG],
-                                .size = sizeof(float),
-                                .threads = threads > 0 ? threads : mc_team_size() };
-    if (p->conv.has_epilogue) {
-        memcpy(&c.r.epilogue, &operand[POOLED_EPILOGUE],
-               sizeof c.r.epilogue); /* a function pointer stored in a void pointer */
-    }
+    c.r = mc_pooled_bind(plan, operand, threads);
     const bool weights = s->pass == CONV_WEIGHTS;
     const double seconds = plan->cost * d->slots;
     const double copies = weights ? mc_conv_copy(

@@ -10,7 +10,7 @@ const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n)
 {
     int lanes[ISA_COUNT];
     for (int i = 0; i < ISA_COUNT; i++) {
-        lanes[i] = table[i][0] ? table[i][f64]->lanes : 0;
+        lanes[i] = table[i][f64] ? table[i][f64]->lanes : 0;
     }
     return table[mc_isa_fitting(lanes, n)][f64];
 }
@@ -25,8 +25,12 @@ static const struct mc_pool_kernel *for_blocks(const struct mc_pool_kernel *k, c
 void mc_pool_max(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
 {
     const struct mc_pool_kernel *wide = for_blocks(k, r);
-    if (!wide->max_block || !wide->max_block(r)) {
+    const bool block = wide->max_block && wide->max_block(r);
+    if (!block) {
         k->max(r);
+    }
+    if (r->bits && r->key && !(block && wide->bits)) {
+        (k->bits ? k->bits : mc_pool_bits_slow)(r);
     }
 }
 
@@ -35,5 +39,13 @@ void mc_pool_ties_of(const struct mc_pool_kernel *k, const struct mc_pool_row *r
     const struct mc_pool_kernel *wide = for_blocks(k, r);
     if (!wide->ties_block || !wide->ties_block(r)) {
         k->ties(r);
+    }
+}
+
+void mc_pool_put(const struct mc_pool_kernel *k, const struct mc_pool_row *r)
+{
+    const struct mc_pool_kernel *wide = for_blocks(k, r);
+    if (!wide->put_block || !wide->put_block(r)) {
+        (r->bits && !k->bits ? mc_pool_plain[0] : k)->put(r);
     }
 }

@@ -30,6 +30,9 @@ INLINE void f32_both(float *p, __m256 a, __m256 b)
 }
 #undef INLINE
 
+#ifndef MC_RUNTIME /* which takes those of kernel_generic.c */
+#define BITS 1
+#endif
 #define T float
 #define V __m256
 #define I __m256i

@@ -6,13 +6,14 @@
  *   BEATS(v, m)                        true if v is larger than m, or v is NaN and m is not
  *   EQUAL(v, m)                        M: equal, and neither is NaN
  *   PICK(k, a, b) PICKI(k, a, b)       a where k is true, else b
- *   SETI STORE8 STORE32 LOAD8 LOAD32   I: broadcast; converted to and from uint8 and int32
+ *   SETI STORE8 STORE32 LOAD8 LOAD32   I: broadcast; converted to and from uint8 and int32; I has | and &
  *   IS(i, j)                           M: equal integers
  *   EVEN(p)                            p[0], p[2], ... p[2 L - 2], without reading beyond
  *   BOTH(p, a, b)                      p[2 i] = a[i], p[2 i + 1] = b[i]
  *
+ *   BITS                               optional: 1 if there are bits (kernel.h), and put knows them
  *   ONE_FORM                           optional: max and sum have one loop for all windows
- *   MAX_BLOCK TIES_BLOCK               optional: the functions max_block and ties_block of kernel.h
+ *   MAX_BLOCK TIES_BLOCK               optional: functions of kernel.h, and PUT_BLOCK
  *
  * If the last windows do not fill a vector, some windows before them are computed again with them. With fewer
  * windows than a vector they are done one by one. Kernels that add to memory take each window once. */
@@ -77,9 +78,38 @@ FUSED void NAME(max_row)(const struct mc_pool_row *r, int w, int s, bool marks)
     }
 }
 
+#ifndef BITS
+#define BITS 0
+#endif
+#if BITS && !defined(MC_RUNTIME)
+static TARGET void NAME(bits)(const struct mc_pool_row *r)
+{
+    const int s = (int)r->s;
+    if (r->n < L || s > 2) {
+        mc_pool_bits_slow(r);
+        return;
+    }
+    for (int64_t band = 0; band < r->bands; band++) {
+        for (int64_t j = 0; j < r->n; j += L) {
+            const int64_t k = MC_MIN(j, r->n - L);
+            const V best = LOAD(YROW(r, band) + k);
+            I at = SETI(0);
+            for (int i = 0; i < r->nrow * r->w; i++) {
+                const T *x = XROW(r, i / r->w, band) + k * s + i % r->w;
+                at = PICKI(EQUAL(LOADS(x, s), best), at | SETI(1 << (r->mark[i / r->w] + i % r->w)), at);
+            }
+            STORE8((uint8_t *)KEYS(r, band) + k, at);
+        }
+    }
+}
+#define BITS_OF NAME(bits)
+#else
+#define BITS_OF NULL
+#endif
+
 static TARGET void NAME(max)(const struct mc_pool_row *r)
 {
-    const bool marks = r->key != NULL;
+    const bool marks = r->key != NULL && !r->bits;
 #ifdef ONE_FORM
     if (r->s == 1 || r->s == 2) {
         NAME(max_row)(r, r->w, (int)r->s, marks);
@@ -162,15 +192,23 @@ static TARGET void NAME(put)(const struct mc_pool_row *r)
             const V g = LOAD(y + j);
             const I k = LOAD8(key + j);
             for (int i = 0; i < r->nrow; i++) {
-                BOTH(XROW(r, i, band) + 2 * j, PICK(IS(k, SETI(r->mark[i])), g, zero),
-                     PICK(IS(k, SETI(r->mark[i] + 1)), g, zero));
+                const bool bits = BITS && r->bits;
+                const I first = SETI(bits ? 1 << r->mark[i] : r->mark[i]),
+                        next = SETI(bits ? 2 << r->mark[i] : r->mark[i] + 1);
+                I a = k, b = k;
+                if (bits) {
+                    a = k & first;
+                    b = k & next;
+                }
+                BOTH(XROW(r, i, band) + 2 * j, PICK(IS(a, first), g, zero), PICK(IS(b, next), g, zero));
             }
         }
         for (; j < r->n; j++) {
             for (int i = 0; i < r->nrow; i++) {
                 T *x = XROW(r, i, band) + 2 * j;
-                x[0] = key[j] == r->mark[i] ? y[j] : 0;
-                x[1] = key[j] == r->mark[i] + 1 ? y[j] : 0;
+                const bool bits = BITS && r->bits;
+                x[0] = (bits ? key[j] >> r->mark[i] & 1 : key[j] == r->mark[i]) ? y[j] : 0;
+                x[1] = (bits ? key[j] >> r->mark[i] & 2 : key[j] == r->mark[i] + 1) ? y[j] : 0;
             }
         }
     }
@@ -247,13 +285,15 @@ static TARGET void NAME(share)(const struct mc_pool_row *r)
 }
 
 static const struct mc_pool_kernel NAME(kernel) = {
-    .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .ties = NAME(ties),
+    .name = ISA, .lanes = L, .max = NAME(max), .bits = BITS_OF, .sum = NAME(sum), .put = NAME(put), .ties = NAME(ties),
     .send = NAME(send), .share = NAME(share),
 #ifdef MAX_BLOCK
-    .max_block = MAX_BLOCK, .ties_block = TIES_BLOCK,
+    .max_block = MAX_BLOCK, .ties_block = TIES_BLOCK, .put_block = PUT_BLOCK,
 #endif
 };
 #undef LOADS
+#undef BITS
+#undef BITS_OF
 #undef XROW
 #undef KROW
 #undef YROW

@@ -8,7 +8,7 @@
 #define SLOW(T, name)                                                                                        \
     static void max_##name(const struct mc_pool_row *r, int64_t band, int64_t j)                             \
     {                                                                                                        \
-        char *key = r->key ? (char *)r->key + band * r->key_band : NULL;                                     \
+        char *key = r->key && !r->bits ? (char *)r->key + band * r->key_band : NULL;                         \
         for (T *y = (T *)(void *)((char *)r->y + band * r->y_band); j < r->n; j++) {                         \
             int32_t at = !r->more || !key ? 0 : r->wide ? ((int32_t *)(void *)key)[j] : ((uint8_t *)key)[j]; \
             T best = y[j];                                                                                   \
@@ -52,6 +52,21 @@ void mc_pool_max_slow(const struct mc_pool_row *r, int64_t band, int64_t from, b
     f64 ? max_f64(r, band, from) : max_f32(r, band, from);
 }
 
+void mc_pool_bits_slow(const struct mc_pool_row *r)
+{
+    for (int64_t band = 0; band < r->bands; band++) {
+        uint8_t *key = (uint8_t *)r->key + band * r->key_band;
+        const float *y = (const float *)(const void *)((const char *)r->y + band * r->y_band);
+        for (int64_t j = 0; j < r->n; j++) {
+            key[j] = 0;
+            for (int i = 0; i < r->nrow * r->w; i++) {
+                const float *x = (const float *)(void *)(r->x[i / r->w] + band * r->x_band) + j * r->s;
+                key[j] |= (uint8_t)((x[i % r->w] == y[j]) << (r->mark[i / r->w] + i % r->w));
+            }
+        }
+    }
+}
+
 void mc_pool_sum_slow(const struct mc_pool_row *r, int64_t band, int64_t from, bool f64)
 {
     f64 ? sum_f64(r, band, from) : sum_f32(r, band, from);
@@ -60,6 +75,7 @@ void mc_pool_sum_slow(const struct mc_pool_row *r, int64_t band, int64_t from, b
 #define TARGET
 #define ISA "plain"
 
+#define BITS 1
 #define T float
 #define IT int32_t
 #define L 4

@@ -23,6 +23,7 @@ static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plan
     r.x_band = r.y_band = r.key_band = 0;
     r.nrow = 0;
     r.wide = s->mark != MC_UINT8;
+    r.bits = false;
     r.more = false;
     r.y = at->at[POOL_Y] + (u[0] * ys[0] + u[1] * ys[1] + u[2] * ys[2]) * size;
     r.key = at->at[POOL_KEY] ? at->at[POOL_KEY] + (u[0] * ks[0] + u[1] * ks[1] + u[2] * ks[2]) * mark_size
@@ -90,6 +91,9 @@ static const char *refuse(const struct mc_problem *p_)
     if (p->s.pass == POOL_GATHER || (p->s.pass == POOL_SPREAD && p->s.key == POOL_KEY_X)) {
         return p->s.pass == POOL_GATHER ? "does not gather"
                                         : "takes argmax marks, but not a gradient shared by ties";
+    }
+    if (p->s.key == POOL_KEY_BITS && mc_pool_keyed(p)) {
+        return "takes argmax marks, but no bits of ties";
     }
     mc_pool_grid(p, &g);
     return g.lanes < 2 ? "needs contiguous images or channels" : mc_pool_hollow(p);

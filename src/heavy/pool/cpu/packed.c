@@ -74,6 +74,9 @@ static const char *refuse(const struct mc_problem *p_)
     if (!mc_is_float(p->dtype)) {
         return "takes floats only";
     }
+    if (p->s.key == POOL_KEY_BITS && p->dtype == MC_FLOAT64) {
+        return "takes bits of ties in float32 only";
+    }
     return p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_X
                ? "takes argmax marks, but not a gradient shared by ties"
                : mc_pool_hollow(p);

@@ -57,6 +57,7 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
     r.w = (int)w;
     r.nrow = 0;
     r.wide = s->mark != MC_UINT8;
+    r.bits = s->key == POOL_KEY_BITS;
     r.more = false;
     r.y = b->y + j * c->size;
     r.key = b->key ? b->key + j * c->mark_size : NULL;
@@ -74,7 +75,9 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
             left--;
             if (r.nrow == POOL_ROWS || left == 0) {
                 r.scale = left ? 1 : scale; /* scales the whole sum, once */
-                if (kernel) {
+                if (kernel == c->kernel->put) {
+                    mc_pool_put(c->kernel, &r);
+                } else if (kernel) {
                     kernel(&r);
                 } else {
                     mc_pool_max(c->kernel, &r);
@@ -159,6 +162,40 @@ static int64_t clipped_window(const struct columns *c, const struct band *b, int
 MOVES(float, f32)
 MOVES(double, f64)
 
+/* Windows of one band: adds to the cells that have a bit. */
+static void spread_bits(const struct columns *c, const struct band *b, int64_t from, int64_t to)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    const int64_t *xs = c->at->g->slot[POOL_X];
+    for (int64_t j = from; j < to; j++) {
+        const struct mc_pool_clip clip = pool_clip(s, 2, j), *at = b->clip;
+        const int bits = ((const uint8_t *)b->key)[j];
+        for (int64_t a = at[0].lo; a < at[0].hi; a++) {
+            for (int64_t d = at[1].lo; d < at[1].hi; d++) {
+                for (int64_t e = clip.lo; e < clip.hi; e++) {
+                    const int64_t number = ((a - at[0].lo + at[0].skip) * s->w[1] + d - at[1].lo +
+                                            at[1].skip) *
+                                               s->w[2] +
+                                           e - clip.lo + clip.skip;
+                    const int64_t cell = a * xs[0] + d * xs[1] + e * xs[2];
+                    if (bits >> (number & (POOL_BITS - 1)) & 1) {
+                        ((float *)(void *)c->at->at[POOL_X])[cell] += ((const float *)(void *)b->y)[j];
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void move_cut(const struct columns *c, const struct band *b, int64_t from, int64_t to)
+{
+    if (c->p->s.key == POOL_KEY_BITS) {
+        spread_bits(c, b, from, to);
+    } else {
+        (c->size == 4 ? move_f32 : move_f64)(c, b, from, to, false);
+    }
+}
+
 static void scatter_by_argmax(const struct columns *c, const struct band *b)
 {
     const struct mc_pool_shape *s = &c->p->s;
@@ -167,16 +204,17 @@ static void scatter_by_argmax(const struct columns *c, const struct band *b)
         whole = whole && b->clip[i].hi - b->clip[i].lo == s->w[i];
         disjoint = disjoint && s->stride[i] >= s->w[i];
     }
+    whole = whole && (s->key == POOL_KEY_MARKS || disjoint);
     const int64_t from = whole ? c->from : 0, to = whole ? c->to : 0;
     if (s->pass == POOL_SPREAD && disjoint && to > from) {
         over_rows(c, b, from, to - from, from * 2 - s->pad[2], 2, 0,
                   c->kernel->put); /* no two windows overlap */
-    } else {
+    } else if (to > from) {
         (c->size == 4 ? move_f32 : move_f64)(c, b, from, to, true);
     }
     for (struct band one = *b; one.bands > 0 && (from > 0 || to < s->out[2]); one.bands--) {
-        (c->size == 4 ? move_f32 : move_f64)(c, &one, 0, from, false);
-        (c->size == 4 ? move_f32 : move_f64)(c, &one, to, s->out[2], false);
+        move_cut(c, &one, 0, from);
+        move_cut(c, &one, to, s->out[2]);
         one.clip[1].lo += s->stride[1];
         one.clip[1].hi += s->stride[1];
         one.y += c->at->g->slot[POOL_Y][1] * c->size;
@@ -238,7 +276,7 @@ static void scatter_mean(const struct columns *c, const struct band *b)
 /* True if windows do not overlap and cover the image, so that X need not be cleared. */
 static bool covers_image(const struct mc_pool_shape *s)
 {
-    bool all = s->key == POOL_KEY_MARKS && s->mark == MC_UINT8 && s->w[2] == 2;
+    bool all = mc_pool_key_like_y(s) && s->mark == MC_UINT8 && s->w[2] == 2;
     for (int i = 0; i < 3; i++) {
         all = all && s->stride[i] == s->w[i] && s->pad[i] == 0 && s->in[i] == s->out[i] * s->w[i];
     }
@@ -309,7 +347,8 @@ static const char *refuse(const struct mc_problem *p_)
     if (s->pass != POOL_FORWARD && s->key == POOL_KEY_X) {
         return "takes argmax marks, but not a gradient shared by ties";
     }
-    return mc_pool_hollow_columns(p);
+    return s->key == POOL_KEY_BITS && p->dtype != MC_FLOAT32 ? "takes bits of ties in float32 only"
+                                                             : mc_pool_hollow_columns(p);
 }
 
 static double estimate(const struct mc_problem *p_)

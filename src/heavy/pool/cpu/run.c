@@ -5,7 +5,7 @@
 
 bool mc_pool_keyed(const struct mc_pool_problem *p)
 {
-    return p->s.pass == POOL_FORWARD ? p->s.key == POOL_KEY_MARKS && p->marks : p->s.key != POOL_KEY_NONE;
+    return p->s.pass == POOL_FORWARD ? mc_pool_key_like_y(&p->s) && p->marks : p->s.key != POOL_KEY_NONE;
 }
 
 /* ---- the iteration space ---- */

@@ -88,6 +88,7 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     }
     r.s = r.w = 2;
     r.key = NULL;
+    r.bits = false;
     r.x_band = s->stride[1] * xs[1] * size;
     r.y_band = ys[1] * size;
     r.k_band = s->stride[1] * ks[1] * size;

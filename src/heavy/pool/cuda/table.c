@@ -314,7 +314,14 @@ static double estimate(const struct mc_problem *p)
     return mc_cuda_seconds(pooling(p)->dtype, false, 0, 15e9 * mc_pool_seconds(pooling(p)), 0.5);
 }
 
-static const struct mc_solver cuda_pool = { .name = "cuda", .estimate = estimate, .plan = plan };
+static const char *refuse(const struct mc_problem *p)
+{
+    return pooling(p)->s.key == POOL_KEY_BITS ? "takes argmax marks, but no bits of ties" : NULL;
+}
+
+static const struct mc_solver cuda_pool = {
+    .name = "cuda", .refuse = refuse, .estimate = estimate, .plan = plan
+};
 static const struct mc_solver *const solvers[] = { &cuda_pool, NULL };
 
 /* ---- the family ---- */

@@ -11,7 +11,7 @@ enum {
     PART = 1024,                    /* positions of a task */
     OWN  = 2,                       /* most blocks for which tasks copy the source themselves */
     /* by columns: least images, which are the tasks; most numbers of w, and channels; shares of the images */
-    IMAGES = 8, FEW = 1 << 16, CHANNELS = 4, SHARES = 16,
+    IMAGES = 8, FEW = 1 << 16, CHANNELS = 4, SHARES = 16, FEW_SHARES = 4,
 };
 
 static const struct mc_direct_kernel *kernel(void)
@@ -108,10 +108,11 @@ static bool columns(struct direct *d, const struct mc_conv_problem *p)
         d->in_place = d->in_place && p->alpha >= 1 && p->alpha <= 1 && p->beta >= 0 && p->beta <= 0;
         return d->from * d->channel * size <= (int64_t)mc_cpu()->l2 / 8;
     }
-    d->shares = MC_MIN((int64_t)SHARES, s->n);
-    /* A channel and a block of y stay in the L1 cache. */
-    const int64_t near = (int64_t)mc_cpu()->l1d / ((d->channel + DIRECT_ROWS * d->dy) * size),
+    /* A channel and a block of y stay in the L1 cache. Lanes are added up once for as many images. */
+    const int64_t near = MC_MAX((int64_t)mc_cpu()->l1d / ((d->channel + DIRECT_ROWS * d->dy) * size),
+                                (int64_t)1),
                   all = (int64_t)mc_cpu()->l2 / 2 / (d->from * d->channel * size);
+    d->shares = MC_MIN(MC_MAX(s->n / near, (int64_t)FEW_SHARES), MC_MIN((int64_t)SHARES, s->n));
     d->images = MC_MIN(MC_MIN(near, all), MC_MIN(DIRECT_ENOUGH / d->positions, conv_ceil(s->n, d->shares)));
     d->images = MC_MAX(d->images, (int64_t)1);
     return true;

@@ -214,11 +214,15 @@ static double spectra_bytes(const struct fft *d)
     return bytes * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
 }
 
-/* The cost of a filter's transform relative to a full one. */
-static double filter_part(const struct fft *d, const struct mc_conv_shape *s)
+/* The cost of a transform relative to a full one: rows without elements are left out. A filter has its taps;
+ * x or y, where one tile covers them, all of their rows. */
+static double part_of(const struct fft *d, const struct mc_conv_shape *s, int role)
 {
-    return d->which < 0 ? FEW_TAPS
-                        : MC_MAX(FEW_TAPS, COLUMNS + ROWS_TAKE * (double)s->k[1] / (double)d->size);
+    const int64_t rows = role == CONV_W ? s->k[1] : role == CONV_X ? s->in[1] : s->out[1];
+    if (d->which < 0 || (role != CONV_W && (d->tiles[0] > 1 || rows >= d->size))) {
+        return role == CONV_W ? FEW_TAPS : 1;
+    }
+    return MC_MAX(FEW_TAPS, COLUMNS + ROWS_TAKE * (double)rows / (double)d->size);
 }
 
 double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
@@ -236,9 +240,7 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
         const bool slim = d->slim && role == CONV_W;
-        const double part = slim             ? ROWS_TAKE * (double)s->k[1] / (double)d->size
-                            : role == CONV_W ? filter_part(d, s)
-                                             : 1;
+        const double part = slim ? ROWS_TAKE * (double)s->k[1] / (double)d->size : part_of(d, s, role);
         sum += vectors * area * turn *
                ((slim                         ? 1
                  : role == CONV_W && d->stays ? 0

@@ -6,6 +6,7 @@
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
+enum { LINE = 64 };
 enum { MANY = 4096 }; /* tiles, above which Winograd's sums for weights lose too many digits */
 
 static const char *refuse_any(const struct mc_problem *p_, int which)
@@ -102,6 +103,14 @@ static double filter_bytes(const struct fft *d, const struct mc_conv_shape *s)
     return 4.0 * (double)(s->groups * numbers) * (double)d->all[C] * (double)d->all[F];
 }
 
+/* How often these bytes move: prepared ones are read; others are written and read, and a store of less than a
+ * cache line reads the line first. */
+static double filter_moves(const struct fft *d)
+{
+    const bool lines = d->kernel->lanes * (int64_t)sizeof(float) >= LINE;
+    return d->stays && !d->slim ? 0.6 : lines ? 2 : 3;
+}
+
 static double estimate_any(const struct mc_problem *p_, int which)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -112,7 +121,7 @@ static double estimate_any(const struct mc_problem *p_, int which)
     }
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops;
     const double seconds = mc_fft_cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p)) +
-                           mc_conv_copy((d.stays && !d.slim ? 0.6 : 2) * filter_bytes(&d, s));
+                           mc_conv_copy(filter_moves(&d) * filter_bytes(&d, s));
     const double steps = (double)s->groups * mc_fft_blocks(&d, M) * mc_fft_blocks(&d, C) *
                          mc_fft_blocks(&d, F);
     return 5e-6 * steps + seconds / mc_conv_threads(seconds, (double)d.frequencies / 4);

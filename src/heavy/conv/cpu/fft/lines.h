@@ -126,6 +126,69 @@ FUSED void fft_part(const int m, const V *xr, const V *xi, V *yr, V *yi)
     }
 }
 
+/* Element j of each quarter: a step of size 4, then the roots of unity. */
+FUSED void fft_step(const int size, const int live, const int j, const float *re, const float *im,
+                    int64_t from, float *tr, float *ti)
+{
+    const int m = size / 4;
+    V xr[4], xi[4], yr[4], yi[4];
+    UNROLL(4)
+    for (int q = 0; q < 4; q++) {
+        xr[q] = q < live ? load(re + (j + q * m) * from) : (V){ 0 };
+        xi[q] = q < live ? load(im + (j + q * m) * from) : (V){ 0 };
+    }
+    if (live == 2) {
+        yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
+        yr[1] = xr[0] + xi[1], yi[1] = xi[0] - xr[1];
+        yr[2] = xr[0] - xr[1], yi[2] = xi[0] - xi[1];
+        yr[3] = xr[0] - xi[1], yi[3] = xi[0] + xr[1];
+    } else {
+        fft4(xr, xi, yr, yi);
+    }
+    store(tr + j * L, yr[0]);
+    store(ti + j * L, yi[0]);
+    UNROLL(3)
+    for (int q = 1; q < 4; q++) {
+        const float c = root_re(size, j * q), s = root_im(size, j * q);
+        store(tr + (q * m + j) * L, yr[q] * c - yi[q] * s);
+        store(ti + (q * m + j) * L, yr[q] * s + yi[q] * c);
+    }
+}
+
+/* Transform q of size m; tr, ti: of fft_step(), which is not needed where one quarter is live. */
+FUSED void fft_rest(const int size, const int live, const int q, const float *re, const float *im,
+                    int64_t from, const float *tr, const float *ti, float *to_re, float *to_im, int64_t to,
+                    float sign, bool far)
+{
+    const int m = size / 4;
+    V xr[16], xi[16], yr[16], yi[16];
+    UNROLL(16)
+    for (int j = 0; j < m; j++) {
+        if (live > 1) {
+            xr[j] = load(tr + (q * m + j) * L), xi[j] = load(ti + (q * m + j) * L);
+            continue;
+        }
+        const V ar = load(re + j * from), ai = load(im + j * from);
+        const float c = root_re(size, j * q), s = root_im(size, j * q);
+        xr[j] = ar * c - ai * s;
+        xi[j] = ar * s + ai * c;
+    }
+    fft_part(m, xr, xi, yr, yi);
+    UNROLL(16)
+    for (int j = 0; j < m; j++) {
+        put(to_re + (q + 4 * j) * to, yr[j], far);
+        put(to_im + (q + 4 * j) * to, yi[j] * sign, far);
+    }
+}
+
+/* Unrolled, small transforms stay in registers and their roots are constants; of a large one the code is too
+ * long. */
+#ifdef MC_RUNTIME
+enum { UNROLLED = 0 };
+#else
+enum { UNROLLED = 32 };
+#endif
+
 /* Transforms size = 4 m: a step of size 4, then four transforms of size m. The first live * m elements of the
  * input may be nonzero. Imaginary results are multiplied by `sign`. */
 FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re,
@@ -133,49 +196,22 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
 {
     const int m = size / 4;
     _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
-    for (int j = 0; j < m && live > 1; j++) {
-        V xr[4], xi[4], yr[4], yi[4];
-        UNROLL(4)
+    if (size > UNROLLED) {
+        for (int j = 0; j < m && live > 1; j++) {
+            fft_step(size, live, j, re, im, from, tr, ti);
+        }
         for (int q = 0; q < 4; q++) {
-            xr[q] = q < live ? load(re + (j + q * m) * from) : (V){ 0 };
-            xi[q] = q < live ? load(im + (j + q * m) * from) : (V){ 0 };
+            fft_rest(size, live, q, re, im, from, tr, ti, to_re, to_im, to, sign, far);
         }
-        if (live == 2) {
-            yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
-            yr[1] = xr[0] + xi[1], yi[1] = xi[0] - xr[1];
-            yr[2] = xr[0] - xr[1], yi[2] = xi[0] - xi[1];
-            yr[3] = xr[0] - xi[1], yi[3] = xi[0] + xr[1];
-        } else {
-            fft4(xr, xi, yr, yi);
-        }
-        store(tr + j * L, yr[0]);
-        store(ti + j * L, yi[0]);
-        UNROLL(3)
-        for (int q = 1; q < 4; q++) {
-            const float c = root_re(size, j * q), s = root_im(size, j * q);
-            store(tr + (q * m + j) * L, yr[q] * c - yi[q] * s);
-            store(ti + (q * m + j) * L, yr[q] * s + yi[q] * c);
-        }
+        return;
     }
+    UNROLL(4)
+    for (int j = 0; j < m && live > 1; j++) {
+        fft_step(size, live, j, re, im, from, tr, ti);
+    }
+    UNROLL(4)
     for (int q = 0; q < 4; q++) {
-        V xr[16], xi[16], yr[16], yi[16];
-        UNROLL(16)
-        for (int j = 0; j < m; j++) {
-            if (live > 1) {
-                xr[j] = load(tr + (q * m + j) * L), xi[j] = load(ti + (q * m + j) * L);
-                continue;
-            }
-            const V ar = load(re + j * from), ai = load(im + j * from);
-            const float c = root_re(size, j * q), s = root_im(size, j * q);
-            xr[j] = ar * c - ai * s;
-            xi[j] = ar * s + ai * c;
-        }
-        fft_part(m, xr, xi, yr, yi);
-        UNROLL(16)
-        for (int j = 0; j < m; j++) {
-            put(to_re + (q + 4 * j) * to, yr[j], far);
-            put(to_im + (q + 4 * j) * to, yi[j] * sign, far);
-        }
+        fft_rest(size, live, q, re, im, from, tr, ti, to_re, to_im, to, sign, far);
     }
 }
 

@@ -199,15 +199,17 @@ TEST(cuda_depthwise)
         "n3c12f12 i7x7 k3x3 p1x1 g12", "n2c24f24 i30x29 k3x3 p1x1 g24 flip", "n2c40f40 i28x28 k5x5 s2x2 p2x2 g40", "n1c7f7 i33x33 k3x3 d2x2 p2x2 g7",
         "n2c96f96 i14x15 k7x7 p3x3 g96", "n1c9f9 i70 k9 p4 g9", "n2c16f16 i40x41 k9x9 s3x3 p4x4 g16", "n1c33f33 i20x17 k2x5 s2x1 d1x3 p0x5 g33",
         "n33c2f2 i65x63 k3x3 p1x1 g2", "n1c8f8 i9x9 k3x3 p-1x-1 g8", "n1c1f1 i130x140 k5x5 p2x2", "n2c132f132 i3x3 k3x3 s2x2 p1x1 g132",
+        "n2c6f12 i14x15 k3x3 p1x1 g6", "n3c5f15 i9x20 k3x5 s2x2 p1x2 g5 flip", "n1c33f66 i7x7 k5x5 p2x2 g33",
     };
     static const int kinds[] = { 0, 1, 2, 3, 4, 5, 8, 11, 12, 13, 14, 17 };
     struct column_sums t = { 0 };
     GPU_OR_SKIP();
     for (size_t i = 0; i < NELEM(shapes) + 24; i++) {
         char drawn[128];
-        const int64_t c = 1 + drawn_below(40), k0 = 1 + drawn_below(5), k1 = 1 + drawn_below(5);
+        const int64_t c = 1 + drawn_below(40), f = c * (1 + (drawn_below(4) == 0)), k0 = 1 + drawn_below(5),
+                      k1 = 1 + drawn_below(5);
         snprintf(drawn, sizeof drawn, "n%dc%df%d i%dx%d k%dx%d s%dx%d d%dx%d p%dx%d g%d%s",
-                 1 + drawn_below(4), (int)c, (int)c, 9 + drawn_below(30), 9 + drawn_below(30), (int)k0,
+                 1 + drawn_below(4), (int)c, (int)f, 9 + drawn_below(30), 9 + drawn_below(30), (int)k0,
                  (int)k1, 1 + drawn_below(3), 1 + drawn_below(3), 1 + drawn_below(2), 1 + drawn_below(2),
                  drawn_below(4), drawn_below(4), (int)c, drawn_below(2) ? " flip" : "");
         const char *shape = i < NELEM(shapes) ? shapes[i] : drawn;

@@ -1,4 +1,5 @@
-/* depthwise.c: one filter a channel on a GPU, by the kernels of depthwise.cu: all passes, strides, dilations.
+/* depthwise.c: groups of one channel on a GPU, by the kernels of depthwise.cu: all passes, strides and
+ * dilations.
  *
  * The tile of a thread is chosen by what it costs: the cycles of its loads and multiply-adds, times the
  * threads that a multiprocessor has to run one after another.
@@ -13,7 +14,7 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_depthwise_text = { "heavy/conv/cuda/depthwise/depthwise.cu", text };
 
-enum { THREADS = DEPTHWISE_THREADS, MOST_TAPS = 81 };
+enum { THREADS = DEPTHWISE_THREADS, MOST_TAPS = 81, MOST_FILTERS = 4 };
 
 struct shape {
     bool last;                  /* channels are innermost */
@@ -35,6 +36,12 @@ struct depthwise {
 static int size_of(const struct mc_conv_problem *p)
 {
     return (int)mc_dtypes[p->dtype].size;
+}
+
+/* Channels of that array. */
+static int64_t channels(const struct mc_conv_problem *p)
+{
+    return p->s.pass == CONV_INPUTS ? p->s.c : p->s.f;
 }
 
 /* The array whose positions are divided into tiles: the result, or y. */
@@ -95,7 +102,7 @@ static double instructions(const struct mc_conv_problem *p, const struct shape *
 static double cost(const struct mc_conv_problem *p, const struct shape *t)
 {
     enum { WAIT = 1500 }; /* cycles that the loads of a tile take */
-    const double warps = (double)(tiles(p, t) * (p->s.c / t->v)) / 32 / mc_cuda_multiprocessors(),
+    const double warps = (double)(tiles(p, t) * (channels(p) / t->v)) / 32 / mc_cuda_multiprocessors(),
                  at_once = MC_MIN(warps, (double)t->blocks * THREADS / 32), waves = warps / at_once;
     return waves * (WAIT + instructions(p, t) * (1 + at_once / 4));
 }
@@ -112,7 +119,7 @@ static bool even(const int64_t at[5], int axis, int unit)
 /* Adjacent channels that can be moved at once. */
 static bool channels_fit(const struct mc_conv_problem *p, int v)
 {
-    return p->s.c % v == 0 && even(p->at.x, 1, v) && even(p->at.y, 1, v);
+    return p->s.f == p->s.c && p->s.c % v == 0 && even(p->at.x, 1, v) && even(p->at.y, 1, v);
 }
 
 /* The most adjacent positions of one array that can be moved at once, where tiles begin at multiples of
@@ -168,7 +175,7 @@ static bool complete(const struct mc_conv_problem *p, struct shape *t)
 static struct shape choose(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    const bool last = p->at.x[1] == 1 && p->at.y[1] == 1 && s->c > 1;
+    const bool last = p->at.x[1] == 1 && p->at.y[1] == 1 && s->f > 1;
     const int step_h = forward_lines(p) ? 1 : (int)s->stride[1],
               step_w = forward_lines(p) ? 1 : (int)s->stride[2];
     struct shape best = { 0 };
@@ -184,7 +191,7 @@ static struct shape choose(const struct mc_conv_problem *p)
             }
         }
     }
-    best.cb = best.last ? along_channels(s->c / best.v) : 1;
+    best.cb = best.last ? along_channels(channels(p) / best.v) : 1;
     return best;
 }
 
@@ -203,7 +210,7 @@ static void take_shape(struct depthwise *d, const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     struct mc_depthwise_args *a = &d->args;
     *a = (struct mc_depthwise_args){ .ws = { p->at.w[0], p->at.w[3], p->at.w[4] },
-                                     .c = (int)s->c,
+                                     .c = (int)channels(p),
                                      .splits = 1,
                                      .alpha = (float)p->alpha,
                                      .beta = (float)p->beta };
@@ -228,7 +235,7 @@ static void share_sums(struct depthwise *d, const struct mc_conv_problem *p, str
             t->cb *= 2;
         }
     }
-    const int64_t workers = THREADS / t->cb, groups = conv_ceil(p->s.c, t->cb * t->v),
+    const int64_t workers = THREADS / t->cb, groups = conv_ceil(channels(p), t->cb * t->v),
                   slots = MC_MAX((int64_t)mc_cuda_multiprocessors() * t->blocks / groups, 1);
     d->args.splits = (int)MC_MAX(MC_MIN(slots, all / (workers * EACH)), 1);
     d->args.count = (unsigned)all;
@@ -236,7 +243,7 @@ static void share_sums(struct depthwise *d, const struct mc_conv_problem *p, str
                                 { (unsigned)(t->cb * workers), 1, 1 },
                                 0 };
     if (d->args.splits > 1) {
-        const int64_t taps = p->s.c * p->s.k[1] * p->s.k[2];
+        const int64_t taps = channels(p) * p->s.k[1] * p->s.k[2];
         d->base.workspace = (size_t)(d->args.splits * taps) * sizeof(float);
         d->add_grid = (struct mc_grid){ { (unsigned)conv_ceil(taps, 32), 1, 1 }, { 256, 1, 1 }, 0 };
     }
@@ -247,12 +254,12 @@ static void hand_out(struct depthwise *d, const struct mc_conv_problem *p, struc
     struct mc_depthwise_args *a = &d->args;
     a->across = mc_cuda_divider(conv_ceil(tiled(p)[2], t->tw));
     a->down = mc_cuda_divider(conv_ceil(tiled(p)[1], t->th));
-    a->channels = mc_cuda_divider(p->s.c);
+    a->channels = mc_cuda_divider(channels(p));
     if (p->s.pass == CONV_WEIGHTS) {
         share_sums(d, p, t);
     } else if (t->last) {
-        const int64_t workers = THREADS / t->cb, groups = conv_ceil(p->s.c / t->v, t->cb), all = tiles(p, t),
-                      blocks = conv_ceil(all, workers),
+        const int64_t workers = THREADS / t->cb, groups = conv_ceil(channels(p) / t->v, t->cb),
+                      all = tiles(p, t), blocks = conv_ceil(all, workers),
                       /* as many as load a filter once for up to four tiles */
             each = blocks * groups / (2 * t->blocks * mc_cuda_multiprocessors());
         a->count = (unsigned)all;
@@ -261,7 +268,7 @@ static void hand_out(struct depthwise *d, const struct mc_conv_problem *p, struc
                                     { (unsigned)(t->cb * workers), 1, 1 },
                                     0 };
     } else {
-        a->count = (unsigned)(tiles(p, t) * p->s.c);
+        a->count = (unsigned)(tiles(p, t) * channels(p));
         d->grid = (struct mc_grid){ { (unsigned)conv_ceil(a->count, THREADS), 1, 1 }, { THREADS, 1, 1 }, 0 };
     }
 }
@@ -306,8 +313,9 @@ static bool load(struct depthwise *d, const struct mc_conv_problem *p, const str
     const struct mc_conv_shape *s = &p->s;
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define HALVES %d\n#define PASS %d\n#define FILTERS %d\n#define TAP_STEP %d\n",
-                size_of(p) == 2, (int)s->pass, s->pass == CONV_WEIGHTS, tap_step(d, s));
+    mc_str_addf(&defines,
+                "#define HALVES %d\n#define M %d\n#define PASS %d\n#define FILTERS %d\n#define TAP_STEP %d\n",
+                size_of(p) == 2, (int)(s->f / s->c), (int)s->pass, s->pass == CONV_WEIGHTS, tap_step(d, s));
     mc_str_addf(&defines,
                 "#define LAST %d\n#define TH %d\n#define TW %d\n#define V %d\n#define G %d\n#define GT %d\n"
                 "#define CB %d\n#define BLOCKS %d\n",
@@ -363,24 +371,24 @@ static bool near(const int64_t at[5], const int64_t size[3])
 static bool counted(const struct mc_conv_problem *p)
 {
     const int64_t most = INT32_MAX / 2;
-    bool ok = p->s.c <= 65535 && p->s.n < most / (p->s.c + 1);
+    bool ok = p->s.f <= 65535 && p->s.n < most / (p->s.f + 1);
     for (int i = 1; i < 3 && ok; i++) {
         ok = p->s.in[i] < 1 << 20 && p->s.out[i] < 1 << 20 && p->s.pad[i] < 4096 && p->s.pad[i] > -4096 &&
              p->s.k[i] * p->s.dilation[i] < 4096 && p->s.stride[i] <= 8;
     }
     return ok && near(p->at.x, p->s.in) && near(p->at.y, p->s.out) &&
-           (double)p->s.n * (double)p->s.c * (double)tiled(p)[1] * (double)tiled(p)[2] < (double)most;
+           (double)p->s.n * (double)p->s.f * (double)tiled(p)[1] * (double)tiled(p)[2] < (double)most;
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
-           : p->wide                           ? "sums in float32, and conv.precision asks for float64"
-           : p->dtype == MC_FLOAT64            ? "takes float32 and halves"
-           : s->unshared                       ? "has one filter for all positions"
-           : s->groups != s->c || s->f != s->c ? "takes one filter a channel"
+    return mc_conv_hollow(p)        ? mc_conv_hollow(p)
+           : p->wide                ? "sums in float32, and conv.precision asks for float64"
+           : p->dtype == MC_FLOAT64 ? "takes float32 and halves"
+           : s->unshared            ? "has one filter for all positions"
+           : s->groups != s->c      ? "takes groups of one channel"
            : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
                ? "takes one or two spatial axes"
            : s->k[1] * s->k[2] > MOST_TAPS ? "takes filters of up to 81 taps"

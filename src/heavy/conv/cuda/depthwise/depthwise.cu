@@ -1,6 +1,9 @@
 /* depthwise.cu: convolutions of one filter a channel. `sums` computes forward passes and gradients of inputs,
  * `filters` gradients of filters.
  *
+ * A channel may have M filters; y then has M times the channels of x. `Channels` are those of the tiles, of x
+ * where gradients spread, else of y.
+ *
  * A thread computes tiles of TH lines and TW positions of V adjacent channels, whose sums stay in registers.
  * Each element that the tile reads is loaded once, and used by all taps at once. Sizes, strides, dilation and
  * pads are constants (KH, SH, DH, PH; W for the other axis), so every loop over a tile is unrolled.
@@ -175,8 +178,9 @@ __device__ __forceinline__ void read_line(float (&v)[COLUMNS * V], const T *from
 
 /* ---- forward, gradients of inputs ---- */
 
+enum { EACH = SPREAD ? M : 1 };                 /* filters whose terms one sum has */
 #if LAST
-typedef const float (*filter)[CB * V];          /* of the thread's channels */
+typedef const float (*filter)[CB * V * EACH];   /* of the thread's channels */
 #else
 typedef const float (&filter)[TAPS][V];
 #endif
@@ -222,12 +226,12 @@ __device__ __forceinline__ void give(const args &p, T *to, i64 at, const float *
 #endif
 }
 
-__device__ __forceinline__ void tile(const args &p, const spot &s, int channel, filter w)
+/* Adds the terms of one filter; channel: of y. */
+__device__ __forceinline__ void add_terms(const args &p, const spot &s, int channel, filter w,
+                                          float (&sum)[TH][TW * V])
 {
-    const plane x = x_plane(p, s.image, channel), y = y_plane(p, s.image, channel), from = SPREAD ? y : x,
-                to = SPREAD ? x : y;
+    const plane from = SPREAD ? y_plane(p, s.image, channel) : x_plane(p, s.image, channel / M);
     const T *const first = (SPREAD ? p.y : p.x) + from.at;
-    float sum[TH][TW * V] = {};
 #pragma unroll
     for (int i = LOW_H; i <= HIGH_H; i++) {
         if (!is_read<high>(i)) {
@@ -256,6 +260,12 @@ __device__ __forceinline__ void tile(const args &p, const spot &s, int channel, 
             }
         }
     }
+}
+
+__device__ __forceinline__ void give_tile(const args &p, const spot &s, int channel,
+                                          const float (&sum)[TH][TW * V])
+{
+    const plane to = SPREAD ? x_plane(p, s.image, channel) : y_plane(p, s.image, channel);
     i64 at = to.at + s.line * to.between_lines + s.position * to.between;
 #pragma unroll
     for (int r = 0; r < TH; r++, at += to.between_lines) {
@@ -278,16 +288,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sums(const __grid_
 {
     follow();
 #if LAST
-    __shared__ __align__(16) float w[TAPS][CB * V];
+    enum { WIDE = CB * V * EACH };
+    __shared__ __align__(16) float w[TAPS][WIDE];
     const int first = (int)blockIdx.y * CB * V, lane = (int)threadIdx.x % CB, channel = first + lane * V;
-    for (int e = (int)threadIdx.x; e < TAPS * CB * V; e += (int)blockDim.x) {
-        const int c = first + e % (CB * V);
-        w[e / (CB * V)][e % (CB * V)] = c < p.c ? tap_of(p, p.w + c * p.ws[0], e / (CB * V)) : 0;
+    for (int e = (int)threadIdx.x; e < TAPS * WIDE; e += (int)blockDim.x) {
+        const int f = first * EACH + e % WIDE;
+        w[e / WIDE][e % WIDE] = f < p.c * EACH ? tap_of(p, p.w + f * p.ws[0], e / WIDE) : 0;
     }
     __syncthreads();
     const unsigned step = gridDim.x * WORKERS;
     for (unsigned e = blockIdx.x * WORKERS + threadIdx.x / CB; e < p.count && channel < p.c; e += step) {
-        tile(p, spot_of(p, e), channel, (filter)&w[0][lane * V]);
+        const spot s = spot_of(p, e);
+        float sum[TH][TW * V] = {};
+        for (int j = 0; j < EACH; j++) {
+            add_terms(p, s, channel * EACH + j, (filter)&w[0][lane * V * EACH + j], sum);
+        }
+        give_tile(p, s, channel, sum);
     }
 #else
     /* e: image, channel, lines, positions */
@@ -297,14 +313,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sums(const __grid_
     if (e >= p.count) {
         return;
     }
-    const T *const w0 = p.w + channel * p.ws[0];
-    float w[TAPS][V];
-#pragma unroll
-    for (int t = 0; t < TAPS; t++) {
-        w[t][0] = tap_of(p, w0, t);
-    }
     const spot s = { (int)image, (int)(rest - of_plane * p.down.by) * TH, (int)(e - rest * p.across.by) * TW };
-    tile(p, s, channel, w);
+    float sum[TH][TW * V] = {};
+    for (int j = 0; j < EACH; j++) {
+        const T *const w0 = p.w + (channel * EACH + j) * p.ws[0];
+        float w[TAPS][V];
+#pragma unroll
+        for (int t = 0; t < TAPS; t++) {
+            w[t][0] = tap_of(p, w0, t);
+        }
+        add_terms(p, s, channel * EACH + j, w, sum);
+    }
+    give_tile(p, s, channel, sum);
 #endif
 }
 
@@ -320,7 +340,7 @@ __device__ __forceinline__ void finish_tap(const args &p, int channel, int tap, 
 
 __device__ __forceinline__ void add_tile(const args &p, const spot &s, int channel, float (&sum)[TAPS][V])
 {
-    const plane x = x_plane(p, s.image, channel), y = y_plane(p, s.image, channel);
+    const plane x = x_plane(p, s.image, channel / M), y = y_plane(p, s.image, channel);
     const T *const first = p.x + x.at, *at = p.y + y.at + s.line * y.between_lines + s.position * y.between;
     float g[TH][TW * V];
 #pragma unroll

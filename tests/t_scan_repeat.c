@@ -144,3 +144,24 @@ TEST(arguments_beyond_a_bound_in_a_later_step)
     mc_function_free(f);
     mc_graph_free(g);
 }
+
+/* A constant of the loop that has no element either is not read. */
+TEST(all_steps_of_no_elements)
+{
+    mc_graph *g = mc_graph_new();
+    CHECK(!mc_is_error(mc_formula(g, "input q float64[3, ?]; input h float64[1, ?]\n"
+                                     "r = scan(a in q[::-1], b from h: b = tanh(b - a); yield last b)\n"
+                                     "d = grad(sum(sqr(r)), h)\ne = grad(sum(d), q)")),
+          "%s", mc_error(g));
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "q, h", .outputs = "d, e" });
+    mc_array *q = mc_array_new(MC_FLOAT64, 2, (int64_t[]){ 3, 0 }),
+             *h = mc_array_new(MC_FLOAT64, 2, (int64_t[]){ 1, 0 }), *d = NULL, *e = NULL;
+    CHECK(f && mc_call(f, MC_IN(q, h), MC_OUT(&d, &e)) == MC_OK, "%s", mc_last_error());
+    CHECK(d && e && mc_array_size(d) == 0 && mc_array_size(e) == 0 && e->dims[0] == 3, "shapes");
+    mc_array_unref(&q);
+    mc_array_unref(&h);
+    mc_array_unref(&d);
+    mc_array_unref(&e);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

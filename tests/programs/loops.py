@@ -160,6 +160,8 @@ class Body(draw.Drawer):
         rng = self.rng
         self.rank = rng.choice([0, 1, 1, 2, 2, 2, 3])
         pick = lambda: rng.choice([0] + [1] * 6 + [2] * 8 + [3] * 10 + [4] * 4 + [5] * 4 + [7, 17])
+        if rng.random() < 0.1:  # rows and work enough that each thread takes a band of the rows
+            self.rank, pick = 2, lambda: rng.choice([40, 64, 96])
         self.size = [[pick(), pick()] for _ in range(self.rank)]
         self.known = [rng.random() < 0.5 for _ in range(self.rank)]
         for s, known in zip(self.size, self.known):

@@ -51,7 +51,11 @@ enum mc_repeats mc_launch_repeats(const struct mc_function *f, const struct mc_s
         return REPEATS_NOT;
     }
     const struct mc_launch *l = (const struct mc_launch *)p->step[step].exec;
-    bool in_place = true;
+    /* a map without elements may have operands that are nowhere */
+    bool in_place = true, some = l->units > 0 && l->outer_total > 0;
+    for (int i = 0; i < 3; i++) {
+        some = some && l->n[i] > 0;
+    }
     for (int k = 0; k < l->nop; k++) {
         const struct mc_koperand *o = &st->kernel->operand.at[k];
         const int v = l->value[k], i = v < 0 ? 0 : state[v];
@@ -61,10 +65,10 @@ enum mc_repeats mc_launch_repeats(const struct mc_function *f, const struct mc_s
         }
         in_place &= !o->dst || v < 0 || st->kernel->val.at[o->val].element || l->units == 1;
     }
-    return l->dense || l->units < 1 ? REPEATS_NOT
-           : in_place               ? REPEATS_IN_PLACE
-           : l->threads <= 1        ? REPEATS_BY_TURNS
-                                    : REPEATS_NOT;
+    return l->dense || !some ? REPEATS_NOT
+           : in_place        ? REPEATS_IN_PLACE
+           : l->threads <= 1 ? REPEATS_BY_TURNS
+                             : REPEATS_NOT;
 }
 
 /* ---- running ---- */

@@ -78,6 +78,12 @@ static void loop_free(struct mc_exec *e)
 
 /* ---- running ---- */
 
+/* The address of an array without elements may be NULL, from which C does not count. */
+static char *moved(char *at, int64_t by)
+{
+    return (char *)((uintptr_t)at + (uintptr_t)by);
+}
+
 static void place(const struct mc_band *b)
 {
     for (int i = 0; i < b->l->body->nin; i++) {
@@ -87,7 +93,7 @@ static void place(const struct mc_band *b)
     }
     for (int i = 0; i < b->nmoving; i++) {
         const struct mc_moving *m = &b->moving[i];
-        b->body->ptr[m->value] = (m->input ? b->in : b->out)[m->of].at + m->offset;
+        b->body->ptr[m->value] = moved((m->input ? b->in : b->out)[m->of].at, m->offset);
     }
 }
 
@@ -174,7 +180,8 @@ static mc_status repeat(const struct loop *x, struct walk *w)
         w->state[i] = in_place && !w->all[i] ? w->state[i] : state_at(x, i, w->t, w->all[i]);
     }
     for (int i = 0; i < l->ncollect; i++) {
-        x->all.out[l->nstate + i].at += how.times * x->all.out[l->nstate + i].stride;
+        struct mc_port *o = &x->all.out[l->nstate + i];
+        o->at = moved(o->at, how.times * o->stride);
     }
     return MC_OK;
 }
@@ -208,10 +215,10 @@ static mc_status begin(struct mc_function *f, const struct mc_shape_plan *p, con
 static void advance(const struct mc_loop *l, const struct mc_band *b)
 {
     for (int i = 0; i < l->nsequence; i++) {
-        b->in[i].at += b->in[i].stride;
+        b->in[i].at = moved(b->in[i].at, b->in[i].stride);
     }
-    for (int i = 0; i < l->ncollect; i++) {
-        b->out[l->nstate + i].at += b->out[l->nstate + i].stride;
+    for (int i = l->nstate; i < l->nstate + l->ncollect; i++) {
+        b->out[i].at = moved(b->out[i].at, b->out[i].stride);
     }
 }
 
@@ -307,7 +314,7 @@ static mc_status walk_bands(struct mc_function *f, const struct mc_shape_plan *p
         w->state[i] = state_at(x, i, x->steps - 1, w->all[i]);
     }
     for (int i = x->l.nstate; i < x->l.nstate + x->l.ncollect; i++) {
-        x->all.out[i].at += x->steps * x->all.out[i].stride;
+        x->all.out[i].at = moved(x->all.out[i].at, x->steps * x->all.out[i].stride);
     }
     return MC_OK;
 }

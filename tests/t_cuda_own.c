@@ -191,8 +191,8 @@ TEST(cuda_whole_images)
 
 static int drawn_below(unsigned n) { return (int)(test_random() % n); }
 
-/* One filter a channel: small planes and wide ones, channels that fill no vector and no block, more tiles
- * than a thread has; random sizes, strides, dilations and pads. */
+/* Groups of one channel: small planes and wide ones, channels that fill no vector and no block, more tiles
+ * than a thread has, several filters a channel; random sizes, strides, dilations and pads. */
 TEST(cuda_depthwise)
 {
     static const char *const shapes[] = {
@@ -220,6 +220,15 @@ TEST(cuda_depthwise)
                 one(&p.base, &mc_conv_cuda_depthwise, &t);
             }
         }
+    }
+    /* one channel, whose stride says nothing of where positions are */
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        struct mc_conv_problem p = convolution("n2c1f1 i9x12 k3x3 p1x1", (enum mc_conv_pass)pass,
+                                               &variants[0]);
+        for (int i = 0; i < 5; i++) {
+            p.at.x[i] = p.at.y[i] = i == 1 ? 1 : 2 * p.at.x[i];
+        }
+        one(&p.base, &mc_conv_cuda_depthwise, &t);
     }
     tell(&t, 1);
     CHECK(t.served >= 300, "%d problems", t.served);

@@ -401,13 +401,13 @@ static bool measure_all(const struct suite *s, int n, const struct layer *l, con
     unsigned asked = bench_far() ? s->modes : s->modes & ~s->only_there;
     for (int i = 0; i < COUNT(modes) * layouts * solvers; i++) {
         const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
-        const int mode = i / solvers / layouts;
+        const int mode = i / solvers / layouts, count = asked >> mode & 1 ? n : 0;
         const struct mode *m = l->wide ? &float64 : &modes[mode];
         struct rows r = { .n = 0 };
-        for (int j = 0; j < n && (asked >> mode & 1); j++) {
+        for (int j = 0; j < count; j++) {
             add_row(&r, &l[j], s, NULL, p, m);
         }
-        for (int j = 0; j < n && s->room && (asked >> mode & 1); j++) {
+        for (int j = 0; j < count && s->room; j++) {
             add_row(&r, &l[j], s, s->room, p, m);
         }
         if (solver && r.n && !measure(s, r.n, r.row, p, m, i / solvers % layouts, solver) &&

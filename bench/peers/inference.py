@@ -32,6 +32,5 @@ def run(last=False):
         for dtype in MODES:
             net, batch = net.to(peer.DEVICE, dtype, memory_format=form), torch.from_numpy(x).to(peer.DEVICE, dtype, memory_format=form)
             with torch.inference_mode():
-                here = [("", lambda: net(batch)), ("compile", lambda made=torch.compile(net): made(batch))]
-                for algo, call in here if peer.DEVICE == "cpu" else peer.ways(net, batch):
+                for algo, call in peer.ways(net, batch, here=("eager", "compile")):
                     peer.report("inference", case, call, "predict", algo, dtype=str(dtype).split(".")[-1])

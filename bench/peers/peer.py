@@ -34,18 +34,17 @@ def settle(last=None):
         __import__("torch").cuda.synchronize()
 
 
-def ways(f, *args):
-    """(name, call) of each way in which PyTorch can run f on args: eager, compiled, replayed as a CUDA graph.  BENCH_WAYS names
-    those wanted on a GPU."""
-    if DEVICE == "cpu" or "eager" in WAYS:
-        yield "", lambda: f(*args)
-    if DEVICE == "cpu":
-        return
+def ways(f, *args, here=("eager",)):
+    """(name, call) of each way in which PyTorch can run f on args: eager, compiled, replayed as a CUDA graph.  here: those on a
+    processor; on a GPU, those that BENCH_WAYS names."""
     import torch
 
-    if "compile" in WAYS:
+    wanted = here if DEVICE == "cpu" else WAYS
+    if "eager" in wanted:
+        yield "", lambda: f(*args)
+    if "compile" in wanted:
         yield "compile", lambda made=torch.compile(f): made(*args)
-    if "graph" not in WAYS:
+    if "graph" not in wanted:
         return
     for _ in range(3):
         f(*args)

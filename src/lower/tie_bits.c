@@ -76,7 +76,8 @@ mc_status mc_lower_tie_bits(mc_graph *g, int n, mc_node **out)
     mc_node **list = mc_graph_reach(n, out, &count);
     unsigned char *chosen = list && count ? mc_calloc((size_t)list[count - 1]->id + 1, 1, "lower") : NULL;
     for (size_t i = 0; chosen && i < count; i++) {
-        for (size_t k = 0; fits(list[i]) && k < count; k++) {
+        const size_t others = fits(list[i]) ? count : 0;
+        for (size_t k = 0; k < others; k++) {
             if (is_gradient_of(list[i], list[k])) {
                 chosen[list[i]->id] = chosen[list[k]->id] = 1;
                 any = true;

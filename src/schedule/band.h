@@ -37,12 +37,22 @@ struct mc_band {
     mc_status status;       /* of its last run */
 };
 
+/* band.c */
+/* finds by the band's plan which values move and which steps run */
+mc_status mc_band_read_plan(struct mc_band *b);
+void mc_band_free(struct mc_band *b);   /* all but the body and its plan */
+/* Tells the body where the values are that lie elsewhere in each step. */
+void mc_band_place(const struct mc_band *b);
+/* to the next element of each sequence, and the next place of each result that is collected */
+void mc_band_advance(const struct mc_band *b);
+mc_status mc_band_run(const struct mc_band *b, bool watched);   /* one step of the loop */
+
 /* row_axes.c: Is the body row-wise, with the rows along axis 0 of every state?  Then axis[v] is the axis of
  * value v that the rows are along; -1: v has none. */
 mc_status mc_row_axes(const struct mc_band *all, int *axis, bool *is);
 
 /* bands.c */
-/* plans the body for b->arg, if it has no plan, and finds which values move and which steps run */
+/* plans the body for b->arg, if it has no plan, and reads the plan (loop.c, which shape plans need) */
 typedef mc_status mc_band_planner(struct mc_band *b, const void *arg);
 /* The bands of a loop that runs on all rows as `all` does.  *good: false: its rows are not divided.  The
  * caller frees the list, also after an error. */

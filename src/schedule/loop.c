@@ -28,27 +28,14 @@ struct loop {
     int64_t flag;           /* the condition's offset in the arena */
 };
 
-/* all but the body */
-static void band_free(struct mc_band *b)
-{
-    mc_shape_plan_free(b->body, b->plan);
-    for (int i = 0; b->arg && i < b->l->body->nin; i++) {
-        mc_array_unref(&b->arg[i]);
-    }
-    mc_free(b->arg);
-    mc_free(b->in);
-    mc_free(b->out);
-    mc_free(b->moving);
-    mc_free(b->run);
-}
-
 #ifndef MC_RUNTIME
 
 static void free_bands(struct loop *x)
 {
     for (int k = 0; k < x->nband; k++) {
         mc_band_unshare(&x->band[k]);
-        band_free(&x->band[k]);
+        mc_shape_plan_free(x->band[k].body, x->band[k].plan);
+        mc_band_free(&x->band[k]);
         mc_band_body_free(x->band[k].body);
     }
     mc_free(x->band);
@@ -67,7 +54,8 @@ static void loop_free(struct mc_exec *e)
     free_bands(x);
 #endif
     b->body_plan = b->body_plan == x->all.plan ? NULL : b->body_plan;
-    band_free(&x->all);
+    mc_shape_plan_free(x->all.body, x->all.plan);
+    mc_band_free(&x->all);
     d->ops->free(d, x->arena);
     mc_free(x->move);
     mc_free(x->turns);
@@ -78,46 +66,11 @@ static void loop_free(struct mc_exec *e)
 
 /* ---- running ---- */
 
-/* The address of an array without elements may be NULL, from which C does not count. */
-static char *moved(char *at, int64_t by)
-{
-    return (char *)((uintptr_t)at + (uintptr_t)by);
-}
-
-static void place(const struct mc_band *b)
-{
-    for (int i = 0; i < b->l->body->nin; i++) {
-        if (!b->l->body->key[i]) { /* of a key there is a copy */
-            b->arg[i]->data = b->in[i].at;
-        }
-    }
-    for (int i = 0; i < b->nmoving; i++) {
-        const struct mc_moving *m = &b->moving[i];
-        b->body->ptr[m->value] = moved((m->input ? b->in : b->out)[m->of].at, m->offset);
-    }
-}
-
-static mc_status run_body(const struct mc_band *b, bool watched)
-{
-    const struct mc_code_unit *u = b->body->code;
-    for (int i = 0; i < b->nrun; i++) {
-        TRY(mc_body_step(b->body, b->plan, b->run[i], watched));
-    }
-    TRY(watched && u->check_rules ? u->check_rules(b->body) : MC_OK);
-    for (int j = 0; j < u->program.noutput; j++) {
-        const int v = u->program.output[j];
-        if (b->out[j].copied) {
-            TRY(u->backend->copy(b->body, &b->plan->slot[v], b->body->ptr[v], b->out[j].at));
-        }
-    }
-    return MC_OK;
-}
-
 /* What solvers prepare of constants, once for all steps. */
 static mc_status prepare(const struct loop *x)
 {
     mc_status s = MC_OK;
-    place(&x->all);
+    mc_band_place(&x->all);
     for (int i = 0; i < x->all.nrun && s == MC_OK; i++) {
         const int step = x->all.run[i];
         s = mc_heavy_prepare(x->all.body, x->all.plan, step,
@@ -125,7 +78,6 @@ static mc_status prepare(const struct loop *x)
     }
     return s;
 }
-
 
 /* Where state i is written by step t: in the result that keeps it, else in its buffers by turns. */
 static char *state_at(const struct loop *x, int i, int64_t t, char *all)
@@ -143,7 +95,7 @@ static mc_status copy_state(struct mc_function *f, const struct mc_slot *from, c
 static mc_status run_or_note(const struct loop *x, bool noting, bool *even)
 {
     if (!noting) {
-        return run_body(&x->all, x->watched);
+        return mc_band_run(&x->all, x->watched);
     }
     char *to[MC_MOST_RESULTS];
     int n = 0;
@@ -173,7 +125,7 @@ static mc_status repeat(const struct loop *x, struct walk *w)
         x->all.in[l->nsequence + i].at = w->state[i];
         x->all.out[i].at = in_place && !w->all[i] ? w->state[i] : state_at(x, i, 1, w->all[i]);
     }
-    place(&x->all);
+    mc_band_place(&x->all);
     TRY(x->all.body->code->backend->repeat(x->all.body, x->all.plan, x->all.run[0], &how, &w->beyond));
     w->t = x->steps - 1;
     for (int i = 0; i < l->nstate; i++) {
@@ -181,7 +133,7 @@ static mc_status repeat(const struct loop *x, struct walk *w)
     }
     for (int i = 0; i < l->ncollect; i++) {
         struct mc_port *o = &x->all.out[l->nstate + i];
-        o->at = moved(o->at, how.times * o->stride);
+        o->at = mc_moved(o->at, how.times * o->stride);
     }
     return MC_OK;
 }
@@ -211,17 +163,6 @@ static mc_status begin(struct mc_function *f, const struct mc_shape_plan *p, con
     return MC_OK;
 }
 
-/* To the next element of each sequence, and the next place of each result that is collected. */
-static void advance(const struct mc_loop *l, const struct mc_band *b)
-{
-    for (int i = 0; i < l->nsequence; i++) {
-        b->in[i].at = moved(b->in[i].at, b->in[i].stride);
-    }
-    for (int i = l->nstate; i < l->nstate + l->ncollect; i++) {
-        b->out[i].at = moved(b->out[i].at, b->out[i].stride);
-    }
-}
-
 /* single: each step is run by itself */
 static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                       struct loop *x, bool noting, bool single, struct walk *w)
@@ -239,7 +180,7 @@ static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, cons
             x->all.in[l->nsequence + i].at = w->state[i];
             x->all.out[i].at = state_at(x, i, w->t, w->all[i]);
         }
-        place(&x->all);
+        mc_band_place(&x->all);
         const mc_status s = run_or_note(x, noting, &w->even);
         if (s < 0) {
             return s == MC_EMEMORY ? s : mc_fail_again("t = %lld: ", (long long)w->t);
@@ -247,7 +188,7 @@ static mc_status walk(struct mc_function *f, const struct mc_shape_plan *p, cons
         for (int i = 0; i < l->nstate; i++) {
             w->state[i] = x->all.out[i].at;
         }
-        advance(l, &x->all);
+        mc_band_advance(&x->all);
         if (l->until && remote) {
             TRY(remote->get(remote, &w->last, x->arena + x->flag, sizeof w->last));
         }
@@ -287,12 +228,12 @@ static void walk_band(void *arg, int at)
         for (int i = 0; i < l->nstate; i++) {
             b->out[i].at = state_at(x, i, t, r->w->all[i]) + b->out[i].first;
         }
-        place(b);
-        s = run_body(b, false);
+        mc_band_place(b);
+        s = mc_band_run(b, false);
         for (int i = 0; i < l->nstate; i++) {
             b->in[l->nsequence + i].at = b->out[i].at;
         }
-        advance(l, b);
+        mc_band_advance(b);
     }
     b->status = s; /* once: bands are neighbours in memory */
 }
@@ -314,7 +255,7 @@ static mc_status walk_bands(struct mc_function *f, const struct mc_shape_plan *p
         w->state[i] = state_at(x, i, x->steps - 1, w->all[i]);
     }
     for (int i = x->l.nstate; i < x->l.nstate + x->l.ncollect; i++) {
-        x->all.out[i].at = moved(x->all.out[i].at, x->steps * x->all.out[i].stride);
+        x->all.out[i].at = mc_moved(x->all.out[i].at, x->steps * x->all.out[i].stride);
     }
     return MC_OK;
 }
@@ -431,42 +372,13 @@ static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, 
                                                   .skip = element });
 }
 
-static mc_status find_moving(struct mc_band *b)
-{
-    const struct mc_program *pr = &b->body->code->program;
-    b->in = mc_calloc((size_t)pr->ninput + 1, sizeof *b->in, "loop");
-    b->out = mc_calloc((size_t)pr->noutput + 1, sizeof *b->out, "loop");
-    b->moving = mc_alloc((pr->value.n + 1) * sizeof *b->moving, "loop");
-    b->run = mc_alloc((pr->step.n + 1) * sizeof *b->run, "loop");
-    if (!b->in || !b->out || !b->moving || !b->run) {
-        return MC_EMEMORY;
-    }
-    for (size_t v = 0; v < pr->value.n; v++) {
-        const struct mc_slot *at = &b->plan->slot[v];
-        if (at->base == BASE_INPUT || at->base == BASE_OUTPUT) {
-            b->moving[b->nmoving++] = (struct mc_moving){ (int)v, at->base == BASE_INPUT, at->index,
-                                                          at->offset };
-        }
-    }
-    for (int i = 0; i < (int)pr->step.n; i++) {
-        if (b->plan->step[i].exec || b->plan->step[i].epilogue) {
-            b->run[b->nrun++] = i;
-        }
-    }
-    for (int j = 0; j < pr->noutput; j++) {
-        const struct mc_slot *at = &b->plan->slot[pr->output[j]];
-        b->out[j].copied = at->base != BASE_OUTPUT || at->index != j;
-    }
-    return MC_OK;
-}
-
 static mc_status plan_band(struct mc_band *b, const struct mc_plan_options *o, mc_shape_plan_one *work)
 {
     const size_t bytes = (size_t)b->l->body->nin * sizeof *b->arg;
     memcpy(b->body->arg, b->arg, bytes);
     b->plan = b->plan ? b->plan : mc_shape_plan_make(b->body, o, work);
     memset(b->body->arg, 0, bytes);
-    return b->plan ? find_moving(b) : mc_last_status();
+    return b->plan ? mc_band_read_plan(b) : mc_last_status();
 }
 
 /* The body's plan at the sizes of this loop; the body does not keep it. */

@@ -87,11 +87,6 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
 
 /* ---- running ---- */
 
-static char *advance_pointers(char *p, int64_t by) /* an index operand's p is a number, not an address */
-{
-    return (char *)((uintptr_t)p + (uintptr_t)by);
-}
-
 /* Sets p to the operands at position `at` of the outer loops. */
 static void position_of(const struct mc_launch *l, char *const *base, int64_t at, char **p)
 {
@@ -100,7 +95,7 @@ static void position_of(const struct mc_launch *l, char *const *base, int64_t at
         int64_t i = at % l->outer[d];
         at /= l->outer[d];
         for (int k = 0; k < l->nop; k++) {
-            p[k] = advance_pointers(p[k], i * l->step[k * MC_MAX_RANK + d]);
+            p[k] = mc_moved(p[k], i * l->step[k * MC_MAX_RANK + d]);
         }
     }
 }
@@ -109,8 +104,8 @@ static void move(const struct mc_running *r, char **p, int loop, int64_t by)
 {
     for (int k = 0; k < r->l->nop; k++) {
         const struct mc_koperand *o = &r->st->kernel->operand.at[k];
-        p[k] = advance_pointers(p[k], by * r->l->s[3 * k + loop] *
-                                          (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+        p[k] = mc_moved(p[k],
+                        by * r->l->s[3 * k + loop] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
     }
 }
 
@@ -253,8 +248,7 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
             row = row_stride;
             col = 1;
         } else {
-            p[k] = advance_pointers(p[k],
-                                    (i * row + j * col) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+            p[k] = mc_moved(p[k], (i * row + j * col) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
         }
         s[3 * k] = col;
         s[3 * k + 1] = row;

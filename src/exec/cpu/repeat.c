@@ -73,11 +73,6 @@ enum mc_repeats mc_launch_repeats(const struct mc_function *f, const struct mc_s
 
 /* ---- running ---- */
 
-static char *add(char *p, int64_t by)
-{
-    return (char *)((uintptr_t)p + (uintptr_t)by);
-}
-
 /* All steps of elements [from, to), as loop 1 of the kernel. */
 static void inner_steps(const struct repeat *x, int64_t from, int64_t to, int64_t *err)
 {
@@ -88,7 +83,8 @@ static void inner_steps(const struct repeat *x, int64_t from, int64_t to, int64_
         const int64_t n[4] = { MC_MIN(x->block, to - at), x->how->times, 1, 0 };
         for (int k = 0; k < l->nop; k++) {
             const struct mc_koperand *o = &x->r->st->kernel->operand.at[k];
-            p[k] = add(x->r->base[k], at * l->s[3 * k] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+            p[k] = mc_moved(x->r->base[k],
+                            at * l->s[3 * k] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
         }
         l->fn(p, x->s, n, err);
     }
@@ -109,7 +105,7 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
         for (int64_t t = 0; t < x->how->times; t++) {
             mc_launch_part(&mine, from, to, thread);
             for (int k = 0; k < nop; k++) {
-                base[k] = add(base[k], x->turns[k] && t & 1 ? -x->move[k] : x->move[k]);
+                base[k] = mc_moved(base[k], x->turns[k] && t & 1 ? -x->move[k] : x->move[k]);
             }
         }
     }

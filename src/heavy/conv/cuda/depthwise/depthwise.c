@@ -38,24 +38,29 @@ static int size_of(const struct mc_conv_problem *p)
     return (int)mc_dtypes[p->dtype].size;
 }
 
-/* Channels of that array. */
-static int64_t channels(const struct mc_conv_problem *p)
+/* Gradients of inputs spread y over x: tiles are of x, else of y. */
+static bool spreads(const struct mc_conv_problem *p)
 {
-    return p->s.pass == CONV_INPUTS ? p->s.c : p->s.f;
+    return p->s.pass == CONV_INPUTS;
 }
 
-/* The array whose positions are divided into tiles: the result, or y. */
+/* The positions that are divided into tiles, and the channels that they have. */
 static const int64_t *tiled(const struct mc_conv_problem *p)
 {
-    return p->s.pass == CONV_INPUTS ? p->s.in : p->s.out;
+    return spreads(p) ? p->s.in : p->s.out;
+}
+
+static int64_t channels(const struct mc_conv_problem *p)
+{
+    return spreads(p) ? p->s.c : p->s.f;
+}
+
+static bool channels_last(const struct mc_conv_problem *p)
+{
+    return p->at.x[1] == 1 && p->at.y[1] == 1 && p->s.f > 1;
 }
 
 /* ---- the tile ---- */
-
-static bool forward_lines(const struct mc_conv_problem *p)
-{
-    return p->s.pass != CONV_INPUTS;
-}
 
 /* Lines that a tile of so many reads along one axis, with those between taps. */
 static double reach(const struct mc_conv_shape *s, int axis, int tile)
@@ -150,20 +155,16 @@ static int along_channels(int64_t vectors)
 /* Completes a tile whose lines, positions and channels are chosen; false: there is no such one. */
 static bool complete(const struct mc_conv_problem *p, struct shape *t)
 {
-    enum {
-        REGISTERS = 512,
-        BESIDE = 34
-    }; /* of a thread, where a multiprocessor has one block; for addresses */
+    /* of a thread, where a multiprocessor has one block; those for addresses */
+    enum { REGISTERS = 512, BESIDE = 34 };
     const struct mc_conv_shape *s = &p->s;
-    const int64_t *source = forward_lines(p) ? s->in : s->out;
-    if (!forward_lines(p) && (t->th % s->stride[1] || t->tw % s->stride[2])) {
-        return false;
-    }
     t->g = t->gt = 1;
-    if (!t->last) {
-        t->g = positions_at_once(forward_lines(p) ? p->at.x : p->at.y, source[2],
-                                 forward_lines(p) ? t->tw * s->stride[2] : t->tw / s->stride[2]);
-        t->gt = positions_at_once(forward_lines(p) ? p->at.y : p->at.x, tiled(p)[2], t->tw);
+    if (!t->last && spreads(p)) {
+        t->g = positions_at_once(p->at.y, s->out[2], t->tw / s->stride[2]);
+        t->gt = positions_at_once(p->at.x, s->in[2], t->tw);
+    } else if (!t->last) {
+        t->g = positions_at_once(p->at.x, s->in[2], t->tw * s->stride[2]);
+        t->gt = positions_at_once(p->at.y, s->out[2], t->tw);
     }
     t->blocks = (int)MC_MIN(REGISTERS / (kept(p, t) + BESIDE), 6);
     /* larger tiles keep the loads of a thread waiting for each other, and their texts take long to compile */
@@ -172,22 +173,22 @@ static bool complete(const struct mc_conv_problem *p, struct shape *t)
            t->th * t->tw * t->v * s->k[1] * s->k[2] < 1600;
 }
 
+/* Where gradients spread, a tile has whole strides. */
 static struct shape choose(const struct mc_conv_problem *p)
 {
-    const struct mc_conv_shape *s = &p->s;
-    const bool last = p->at.x[1] == 1 && p->at.y[1] == 1 && s->f > 1;
-    const int step_h = forward_lines(p) ? 1 : (int)s->stride[1],
-              step_w = forward_lines(p) ? 1 : (int)s->stride[2];
+    const bool last = channels_last(p);
+    const int step_h = spreads(p) ? (int)p->s.stride[1] : 1, step_w = spreads(p) ? (int)p->s.stride[2] : 1;
     struct shape best = { 0 };
     double least = 0;
-    for (int v = 1; v <= (last ? 4 : 1); v *= 2) {
-        for (int tw = step_w; tw <= (last ? 8 : 4) * step_w && (v == 1 || channels_fit(p, v)); tw += step_w) {
-            for (int th = step_h; th <= 14 * step_h && (th <= tiled(p)[1] || th == step_h); th += step_h) {
-                struct shape t = { .last = last, .th = th, .tw = tw, .v = v };
-                if (complete(p, &t) && (!best.th || cost(p, &t) < least)) {
-                    best = t;
-                    least = cost(p, &t);
-                }
+    for (int v = 1; v <= (last ? 4 : 1) && (v == 1 || channels_fit(p, v)); v *= 2) {
+        for (int i = 0; i < (last ? 8 : 4) * 14; i++) {
+            struct shape t = {
+                .last = last, .th = (i % 14 + 1) * step_h, .tw = (i / 14 + 1) * step_w, .v = v
+            };
+            const bool high = t.th > step_h && t.th > tiled(p)[1];
+            if (!high && complete(p, &t) && (!best.th || cost(p, &t) < least)) {
+                best = t;
+                least = cost(p, &t);
             }
         }
     }
@@ -279,22 +280,21 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct depthwise *d = (const struct depthwise *)(const void *)plan;
     const struct mc_conv_problem *p = conv(plan->problem);
-    struct mc_depthwise_args a = d->args;
+    const bool filters = p->s.pass == CONV_WEIGHTS;
     const int64_t first = d->w_first * size_of(p);
+    char *const c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
+    struct mc_depthwise_args a = d->args;
     a.x = operand[CONV_X];
     a.w = (char *)operand[CONV_W] + first;
     a.y = operand[CONV_Y];
-    a.c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
+    a.c0 = c0 && filters ? c0 + first : c0;
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a.parts = workspace;
-    if (((uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)(p->s.pass == CONV_WEIGHTS ? NULL : a.c0)) % d->unit) {
+    if (((uintptr_t)a.x | (uintptr_t)a.y | (filters ? 0 : (uintptr_t)c0)) % d->unit) {
         return plan->child[0]->run(plan->child[0], operand, workspace, threads);
     }
-    if (a.c0 && p->s.pass == CONV_WEIGHTS) {
-        a.c0 = (const char *)a.c0 + first;
-    }
-    TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, p->s.pass == CONV_WEIGHTS ? "filters" : "sums",
-                                 &d->grid, &a, sizeof a));
+    TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, filters ? "filters" : "sums", &d->grid, &a,
+                                 sizeof a));
     return d->add ? mc_cuda_launch_dependent(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a)
                   : MC_OK;
 }
@@ -321,9 +321,11 @@ static bool load(struct depthwise *d, const struct mc_conv_problem *p, const str
                 "#define CB %d\n#define BLOCKS %d\n",
                 t->last, t->th, t->tw, t->v, t->g, t->gt, t->cb, t->blocks);
     for (int i = 1; i < 3; i++) {
-        mc_str_addf(&defines, "#define K%c %d\n#define S%c %d\n#define D%c %d\n#define P%c %d\n", "HW"[i - 1],
-                    (int)s -> k[i], "HW"[i - 1], (int)s -> stride[i], "HW"[i - 1], (int)s -> dilation[i],
-                    "HW"[i - 1], (int)s -> pad[i]);
+        const char axis = "HW"[i - 1];
+        const int k = (int)s->k[i], stride = (int)s->stride[i], dilation = (int)s->dilation[i],
+                  pad = (int)s->pad[i];
+        mc_str_addf(&defines, "#define K%c %d\n#define S%c %d\n#define D%c %d\n#define P%c %d\n", axis, k,
+                    axis, stride, axis, dilation, axis, pad);
     }
     mc_str_addf(&defines, "#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", p->beta != 0,
                 p->has_bias, (int)p->act);
@@ -393,7 +395,7 @@ static const char *refuse(const struct mc_problem *p_)
                ? "takes one or two spatial axes"
            : s->k[1] * s->k[2] > MOST_TAPS ? "takes filters of up to 81 taps"
            : !counted(p)                   ? "does not take sizes this large"
-           : !((p->at.x[1] == 1 && p->at.y[1] == 1) || (p->at.x[4] == 1 && p->at.y[4] == 1))
+           : !channels_last(p) && (p->at.x[4] != 1 || p->at.y[4] != 1)
                ? "requires contiguous lines or channels"
            : choose(p).th == 0 ? "has no tile for such strides"
                                : NULL;

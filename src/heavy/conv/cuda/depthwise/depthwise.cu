@@ -1,12 +1,14 @@
-/* depthwise.cu: convolutions of one filter a channel. `sums` computes forward passes and gradients of inputs,
- * `filters` gradients of filters.
+/* depthwise.cu: convolutions in groups of one channel. `sums` computes forward passes and gradients of
+ * inputs, `filters` gradients of filters.
  *
- * A channel may have M filters; y then has M times the channels of x. `Channels` are those of the tiles, of x
- * where gradients spread, else of y.
+ * A channel has M filters, so y has M times the channels of x. Where gradients spread over x, `channels` are
+ * those of x, else those of y.
  *
  * A thread computes tiles of TH lines and TW positions of V adjacent channels, whose sums stay in registers.
  * Each element that the tile reads is loaded once, and used by all taps at once. Sizes, strides, dilation and
- * pads are constants (KH, SH, DH, PH; W for the other axis), so every loop over a tile is unrolled.
+ * pads are constants (KH, SH, DH, PH; W for the other axis), so every loop over a tile is unrolled. A block
+ * has CB threads along channels; a multiprocessor has registers for BLOCKS of them. TAP_STEP: elements
+ * between taps, where they follow each other; else 0, and strides are arguments.
  *
  *                  lanes are adjacent   loaded at once            taps of `sums`
  *   LAST, NHWC     channels             V channels                in shared memory
@@ -313,7 +315,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sums(const __grid_
     if (e >= p.count) {
         return;
     }
-    const spot s = { (int)image, (int)(rest - of_plane * p.down.by) * TH, (int)(e - rest * p.across.by) * TW };
+    const spot s = { (int)image, (int)(rest - of_plane * p.down.by) * TH,
+                     (int)(e - rest * p.across.by) * TW };
     float sum[TH][TW * V] = {};
     for (int j = 0; j < EACH; j++) {
         const T *const w0 = p.w + (channel * EACH + j) * p.ws[0];

@@ -26,8 +26,8 @@ struct mc_slot {
 void mc_slot_set(struct mc_slot *slot, const struct mc_type *t);
 bool mc_slot_contiguous(const struct mc_slot *slot);
 size_t mc_slot_bytes(const struct mc_slot *slot);
-/* by bytes from an address, which is NULL where a value has no elements and is a number where it is an index:
- * C counts from neither */
+/* The address so many bytes further on. It may be NULL, that of a value without elements, or the number of an
+ * index; C adds to neither. */
 static inline char *mc_moved(char *at, int64_t by)
 {
     return (char *)((uintptr_t)at + (uintptr_t)by);

@@ -7,14 +7,16 @@
 #include "exec/backend.h"
 #include "sample.h"
 
+#include <math.h>
 #include <string.h>
 
-static struct { int waits, launches, replays, allocations, copies, uploads; } asked;
+static struct { int waits, launches, replays, allocations, copies, uploads, main_waits; } asked;
 static struct mc_nv real;
 
 static int wait_for_stream(void *stream)
 {
     asked.waits++;
+    asked.main_waits += stream == mc_cuda_running(0)->stream;
     return real.cuStreamSynchronize(stream);
 }
 
@@ -23,6 +25,7 @@ static int wait_for_event(void *event)
     asked.waits++;
     return real.cuEventSynchronize(event);
 }
+
 
 static int launch(const void *config, void *kernel, void **args, void **extra)
 {
@@ -168,6 +171,91 @@ TEST(gpu_steps_by_number_of_the_batch)
     for (size_t i = 0; i < NELEM(all); i++) {
         mc_array_unref(&all[i]);
     }
+}
+
+enum { ROWS = 24, WIDE = 12, OUT = 5 };
+
+/* A step of descent on the sum of tanh(x w)^2 of the rows that `row` names, in doubles; returns the sum of
+ * before. */
+static double descend(const mc_array *x, const int64_t *row, double w[WIDE][OUT])
+{
+    double cost = 0, change[WIDE][OUT] = { { 0 } };
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < OUT; k++) {
+            double z = 0;
+            for (int j = 0; j < WIDE; j++) {
+                z += mc_array_get(x, (int64_t[]){ row[i], j }) * w[j][k];
+            }
+            const double t = tanh(z);
+            cost += t * t;
+            for (int j = 0; j < WIDE; j++) {
+                change[j][k] += mc_array_get(x, (int64_t[]){ row[i], j }) * 2 * t * (1 - t * t);
+            }
+        }
+    }
+    for (int j = 0; j < WIDE; j++) {
+        for (int k = 0; k < OUT; k++) {
+            w[j][k] -= 0.01 * change[j][k];
+        }
+    }
+    return cost;
+}
+
+/* A training step's cost is home before the gradients are made: the call waits for no more than the mark.  A
+ * bad index is an error of its own call, which updates nothing. */
+TEST(gpu_results_come_home_before_later_steps)
+{
+    enum { CALLS = 9, BAD = 6 };
+    ON_GPU();
+    count_what_is_asked();
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ ROWS + 3, WIDE }, -1, 1),
+             *w = sample(MC_FLOAT32, 2, (int64_t[]){ WIDE, OUT }, -1, 1),
+             *rows = mc_array_empty(MC_INT64, 1, (int64_t[]){ ROWS });
+    double want[WIDE][OUT];
+    for (int i = 0; i < WIDE * OUT; i++) {
+        want[i / OUT][i % OUT] = mc_array_get(w, (int64_t[]){ i / OUT, i % OUT });
+    }
+    mc_graph *g = mc_graph_new();
+    mc_shared_new(g, "X", x);
+    const mc_shared *v = mc_shared_new(g, "w", w);
+    mc_formula(g, "input i int64[?]; cost = sum(sqr(tanh(dot(X[i], w))))");
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "i", .outputs = "cost", .updates = "w = w - 0.01 * grad(cost, w)" });
+    REQUIRE(f && rows, "%s", mc_error(g));
+    int64_t *row = (void *)rows->data;
+    for (int call = 0; call < CALLS; call++) {
+        for (int i = 0; i < ROWS; i++) {
+            row[i] = (i * 7 + call) % (ROWS + 3);
+        }
+        double cost = 0;
+        if (call == 4) { /* recorded by now */
+            memset(&asked, 0, sizeof asked);
+        }
+        if (call == BAD) {
+            row[3] = ROWS + 3;
+            CHECK(mc_call(f, MC_IN(rows), MC_OUT(&cost)) == MC_EINDEX, "a bad index is no error");
+            CHECK(strstr(mc_last_error(), "index 27 is out of range"), "%s", mc_last_error());
+            continue;
+        }
+        CHECK(mc_call(f, MC_IN(rows), MC_OUT(&cost)) == MC_OK, "%s", mc_last_error());
+        const double expected = descend(x, row, want);
+        CHECK(fabs(cost - expected) < 1e-4 * expected, "call %d: cost %g, not %g", call, cost, expected);
+        CHECK(call != 5 || (asked.waits == 2 && asked.main_waits == 0 && asked.replays == 2),
+              "2 calls waited %d times, %d of them for all work", asked.waits, asked.main_waits);
+    }
+    mc_array *at_last = mc_shared_get(v);
+    for (int i = 0; i < WIDE * OUT && at_last; i++) {
+        const double got = mc_array_get(at_last, (int64_t[]){ i / OUT, i % OUT });
+        CHECK(fabs(got - want[i / OUT][i % OUT]) < 1e-4, "w[%d] is %g, not %g", i, got,
+              want[i / OUT][i % OUT]);
+    }
+    CHECK(at_last, "%s", mc_last_error());
+    mc_array *all[] = { x, w, rows, at_last };
+    for (size_t i = 0; i < NELEM(all); i++) {
+        mc_array_unref(&all[i]);
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
 }
 
 /* Results are written where they stay.  Addresses that come again are recorded once; for others results are

@@ -23,12 +23,23 @@ struct graph {
     std::vector<std::function<int()>> work;
     std::vector<std::vector<size_t>> after; /* by work: which it follows */
     std::vector<void *> last;               /* what the next one follows: their numbers, from 1 on */
+    size_t mark = 0;                        /* the number of an event that each replay records; 0: none */
 };
 static thread_local graph *recording; /* a thread records its own work alone */
 static size_t used;
 static std::map<uint64_t, size_t> blocks;
 static const size_t total = (size_t)8 << 30;
-static int enqueue(std::function<int()> f)
+/* What a replay leaves undone: all that its mark does not follow.  The host sees nothing of it until other
+ * work of the stream begins, or it waits for the stream. */
+static std::function<int()> behind;
+static void *aside; /* the stream that waits for marks alone */
+static int finish()
+{
+    std::function<int()> f;
+    f.swap(behind);
+    return f ? f() : 0;
+}
+static int enqueue(std::function<int()> f, void *stream = NULL)
 {
     if (recording) {
         std::vector<size_t> after;
@@ -39,7 +50,8 @@ static int enqueue(std::function<int()> f)
         recording->last.assign(1, (void *)recording->work.size());
         return 0;
     }
-    return f();
+    const int r = stream && stream == aside ? 0 : finish();
+    return r ? r : f();
 }
 int fake_enqueue(std::function<int()> f)
 {
@@ -144,6 +156,7 @@ int cuMemAlloc_v2(unsigned long long *p, size_t n)
 int cuMemFree_v2(unsigned long long p)
 {
     LOCK;
+    finish();
     if (!blocks.count(p))
         return 1;
     memset((void *)p, 0xfe, blocks[p]);
@@ -194,7 +207,7 @@ int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n, void
         return 0;
     });
 }
-int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *)
+int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *stream)
 {
     LOCK;
     if (getenv("FAKE_TRACE"))
@@ -202,7 +215,7 @@ int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *)
     return enqueue([=] {
         memcpy(to, (void *)from, n);
         return 0;
-    });
+    }, stream);
 }
 int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void *)
 {
@@ -226,23 +239,30 @@ int cuMemsetD8Async(unsigned long long p, unsigned char v, size_t n, void *)
 }
 int cuStreamCreate(void **s, unsigned)
 {
-    *s = (void *)1;
+    LOCK;
+    static uintptr_t made;
+    *s = (void *)++made;
     return 0;
 }
 int cuStreamDestroy_v2(void *)
 {
     return 0;
 }
-int cuStreamSynchronize(void *)
+int cuStreamSynchronize(void *stream)
 {
-    return 0;
+    LOCK;
+    return stream == aside ? 0 : finish();
 }
 int cuStreamQuery(void *)
 {
+    LOCK;
+    finish();
     return fake_waiting ? 600 : 0;
 }
-int cuStreamWaitEvent(void *, void *, unsigned)
+int cuStreamWaitEvent(void *stream, void *, unsigned)
 {
+    LOCK;
+    aside = stream;
     return 0;
 }
 int cuEventCreate(void **e, unsigned)
@@ -260,9 +280,19 @@ int cuEventRecord(void *e, void *)
     *(double *)e = clock_();
     return 0;
 }
+int cuEventRecordWithFlags(void *, void *, unsigned)
+{
+    LOCK;
+    if (!recording)
+        return 1;
+    const int r = enqueue([] { return 0; });
+    recording->mark = recording->work.size();
+    return r;
+}
 int cuEventSynchronize(void *)
 {
-    return 0;
+    LOCK;
+    return finish();
 }
 int cuEventElapsedTime(float *ms, void *a, void *b)
 {
@@ -293,6 +323,8 @@ int cuModuleLoadData(void **m, const void *image)
 }
 int cuModuleUnload(void *m)
 {
+    LOCK;
+    finish();
     dlclose(((module *)m)->handle);
     delete (module *)m;
     return 0;
@@ -431,25 +463,43 @@ int cuGraphUpload(void *, void *)
 {
     return 0;
 }
-int cuGraphLaunch(void *e, void *)
+/* Does the work of `wanted` that is not done. */
+static int replay(const graph &g, std::vector<bool> &done, const std::vector<bool> &wanted)
 {
-    LOCK;
-    const graph &g = *(graph *)e;
-    std::vector<bool> done(g.work.size());
-    for (size_t left = g.work.size(); left > 0; left--) {
+    for (bool left = true; left;) {
         size_t at = g.work.size();
         bool ready = false;
+        left = false;
         while (!ready && at-- > 0) {
-            ready = !done[at];
+            ready = wanted[at] && !done[at];
+            left = left || ready;
             for (size_t before : g.after[at])
                 ready = ready && done[before];
         }
-        int r = ready ? g.work[at]() : 1;
+        int r = ready ? g.work[at]() : left ? 1 : 0;
         if (r)
             return r;
-        done[at] = true;
+        if (ready)
+            done[at] = true;
     }
     return 0;
+}
+int cuGraphLaunch(void *e, void *)
+{
+    LOCK;
+    const int r = finish();
+    const graph g = *(graph *)e;
+    std::vector<bool> done(g.work.size()), all(g.work.size(), true), first = all;
+    if (r || !g.mark)
+        return r ? r : replay(g, done, all);
+    first.assign(g.work.size(), false);
+    first[g.mark - 1] = true;
+    for (size_t at = g.mark; at-- > 0;)
+        for (size_t before : g.after[at])
+            first[before] = first[before] || first[at];
+    const int s = replay(g, done, first);
+    behind = [=] () mutable { return replay(g, done, all); };
+    return s;
 }
 int cuGraphDestroy(void *g)
 {

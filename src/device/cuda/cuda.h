@@ -57,6 +57,9 @@ struct mc_cuda {
     struct mc_cuda_launch_history *trail;
     bool recording;             /* between mc_cuda_capture_begin and mc_cuda_capture_end */
     bool branches;                 /* the next recorded launch does not depend on exactly one node */
+    void *mark;                 /* the event of the capture in progress; NULL: it has none yet */
+    /* the stream and the pinned page of mc_cuda_fetch_at_mark; NULL until needed */
+    void *home, *page;
 };
 struct mc_cuda_properties {     /* of a GPU, which need not be started */
     char name[96];
@@ -192,7 +195,17 @@ mc_status mc_cuda_capture_end(struct mc_cuda *d, void **graph);
 bool mc_cuda_can_fork_capture(void);                          /* does the driver support set and get? */
 mc_status mc_cuda_capture_set_dependencies(struct mc_cuda *d, void **node, int n);
 mc_status mc_cuda_capture_get_dependencies(struct mc_cuda *d, int most, void **node, int *n);
+/* Marks a point of the capture: what the next recorded launch waits for, of at most 32 nodes.  No launch
+ * waits for the mark.  At most one in a capture. */
+bool mc_cuda_can_mark_capture(void);                          /* does the driver support marks? */
+mc_status mc_cuda_capture_mark(struct mc_cuda *d);
 mc_status mc_cuda_replay(struct mc_cuda *d, void *graph);
+bool mc_cuda_graph_has_mark(const void *graph);
+/* Copies to the host as soon as the last replay of the graph has passed its mark, and waits for no more than
+ * that.  host: of mc_cuda_pinned_array, or all copies together fit into MC_CUDA_PAGE bytes. */
+enum { MC_CUDA_PAGE = 32 << 10 };
+struct mc_cuda_fetch { void *host; const void *from; size_t bytes; bool pinned; };
+mc_status mc_cuda_fetch_at_mark(struct mc_cuda *d, const void *graph, int n, const struct mc_cuda_fetch *at);
 void mc_cuda_graph_free(struct mc_cuda *d, void *graph);
 
 /* ---- report.c ---- */

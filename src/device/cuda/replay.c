@@ -1,12 +1,17 @@
-/* replay.c: captures work as a CUDA graph and replays it.
+/* replay.c: captures work as a CUDA graph and replays it.  A graph may have a mark, an event that each replay
+ * records: the host fetches what is ready by then while the rest of the graph runs.  The copies are made on a
+ * stream of their own, which waits for the event.
  *
  * Invariant: the thread that begins a capture ends it, and the device stays entered between.  So no other
  * thread's work is captured. */
 #include "device/cuda/driver.h"
 #include <stdio.h>
+#include <string.h>
 
+enum { MARK_AFTER = 32 };
 struct graph {
     void *exec;                 /* CUgraphExec */
+    void *mark;                 /* CUevent; NULL: it has no mark */
     char name[TRAIL_NAME];      /* for error messages: "a recording of 12: k1 to k9" */
 };
 
@@ -25,6 +30,7 @@ mc_status mc_cuda_capture_begin(struct mc_cuda *d)
     }
     d->recording = true;
     d->branches = false;
+    d->mark = NULL;
     return MC_OK;
 }
 
@@ -73,6 +79,12 @@ mc_status mc_cuda_capture_end(struct mc_cuda *d, void **graph)
     struct graph *g = NULL;
     *graph = NULL;
     mc_status s = end(d, &g);
+    if (g) {
+        g->mark = d->mark;
+    } else if (d->mark) {
+        mc_nv.cuEventDestroy_v2(d->mark);
+    }
+    d->mark = NULL;
     d->recording = false;
     d->trail->n = 0; /* the captured kernels were not launched */
     mc_cuda_free_parked(d);
@@ -113,6 +125,76 @@ mc_status mc_cuda_capture_get_dependencies(struct mc_cuda *d, int most, void **n
     return MC_OK;
 }
 
+/* ---- marks ---- */
+
+bool mc_cuda_can_mark_capture(void)
+{
+    return mc_nv.cuEventRecordWithFlags && mc_cuda_can_fork_capture();
+}
+
+mc_status mc_cuda_capture_mark(struct mc_cuda *d)
+{
+    void *after[MARK_AFTER];
+    int n = 0;
+    TRY(mc_cuda_capture_get_dependencies(d, MARK_AFTER, after, &n));
+    if (n > MARK_AFTER) {
+        return MC_OK; /* no mark */
+    }
+    TRY(mc_cuda_check(d, mc_nv.cuEventCreate(&d->mark, NV_CU_EVENT_DISABLE_TIMING), "making an event", NULL));
+    TRY(mc_cuda_check(d, mc_nv.cuEventRecordWithFlags(d->mark, d->stream, NV_CU_EVENT_RECORD_EXTERNAL),
+                      "recording", NULL));
+    return mc_cuda_capture_set_dependencies(d, after, n);
+}
+
+bool mc_cuda_graph_has_mark(const void *graph)
+{
+    const struct graph *g = graph;
+    return g && g->mark;
+}
+
+/* Makes the stream and the page. */
+static mc_status find_home(struct mc_cuda *d)
+{
+    TRY(d->home ? MC_OK
+                : mc_cuda_check(d, mc_nv.cuStreamCreate(&d->home, NV_CU_STREAM_NON_BLOCKING),
+                                "making a stream", NULL));
+    return d->page
+               ? MC_OK
+               : mc_cuda_check(d, mc_nv.cuMemHostAlloc(&d->page, MC_CUDA_PAGE, NV_CU_MEMHOSTALLOC_PORTABLE),
+                               "pinning memory", NULL);
+}
+
+static mc_status fetch(struct mc_cuda *d, const struct graph *g, int n, const struct mc_cuda_fetch *at)
+{
+    char *page = d->page;
+    TRY(mc_cuda_check(d, mc_nv.cuStreamWaitEvent(d->home, g->mark, 0), "fetching", g->name));
+    for (int i = 0; i < n; i++) {
+        void *to = at[i].pinned ? at[i].host : page;
+        page += at[i].pinned ? 0 : at[i].bytes;
+        TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(to, (uintptr_t)at[i].from, at[i].bytes, d->home),
+                          "fetching", g->name));
+    }
+    TRY(mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->home), "fetching", g->name));
+    TRY(mc_cuda_synchronized_ok(d));
+    page = d->page;
+    for (int i = 0; i < n; i++) {
+        if (!at[i].pinned) {
+            memcpy(at[i].host, page, at[i].bytes);
+            page += at[i].bytes;
+        }
+    }
+    return MC_OK;
+}
+
+mc_status mc_cuda_fetch_at_mark(struct mc_cuda *d, const void *graph, int n, const struct mc_cuda_fetch *at)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = find_home(d);
+    s = s < 0 ? s : fetch(d, graph, n, at);
+    mc_cuda_leave(d);
+    return s;
+}
+
 /* ---- replay ---- */
 
 mc_status mc_cuda_replay(struct mc_cuda *d, void *graph)
@@ -136,6 +218,9 @@ void mc_cuda_graph_free(struct mc_cuda *d, void *graph)
     }
     if (mc_cuda_usable(d) && mc_cuda_enter(d) == MC_OK) {
         mc_nv.cuGraphExecDestroy(g->exec);
+        if (g->mark) {
+            mc_nv.cuEventDestroy_v2(g->mark);
+        }
         mc_cuda_leave(d);
     }
     mc_free(g);

@@ -1,7 +1,11 @@
-/* capture.c: captures a call in dynamic launch order.  Each step waits only for the steps that it depends on,
- * so that a GPU runs others at the same time: the gradient of filters beside that of images, sums beside the
- * steps that read them last.  Where the plan reuses memory at once, all steps keep their order, but for
- * collectives, which run beside the steps after them.
+/* capture.c: captures a call, its steps in order, or in dynamic launch order.  There each step waits only for
+ * the steps that it depends on, so that a GPU runs others at the same time: the gradient of filters beside
+ * that of images, sums beside the steps that read them last.  Where the plan reuses memory at once, all steps
+ * keep their order, but for collectives, which run beside the steps after them.
+ *
+ * If results that go to the host are made before the last steps, the graph is marked there: the host has them
+ * while gradients and updates still run, and prepares the next call.  The mark waits for all checks as well,
+ * so that a call returns its own error.
  *
  * Invariant: if two steps touch the same memory and one of them writes it, the later waits for the earlier.
  * Collectives follow each other in the order of the steps, which is the same on all ranks.  Inputs and
@@ -121,11 +125,22 @@ static bool conflicts(const struct order *o, int a, int b)
 
 /* ---- capture ---- */
 
+/* What follows the steps, as one more of them: it reads the results that go to the host. */
+static bool add_mark(struct order *o)
+{
+    const struct mc_program *pr = &o->f->code->program;
+    bool good = true;
+    for (int i = 0; i < pr->noutput && good; i++) {
+        good = o->f->output[i].on_device || add_value(o, pr->output[i], false);
+    }
+    return good;
+}
+
 static bool begin_capture(struct order *o)
 {
     const size_t n = o->f->code->program.step.n;
     o->words = n / 64 + 1;
-    o->first = mc_calloc(n + 1, sizeof *o->first, "plan");
+    o->first = mc_calloc(n + 2, sizeof *o->first, "plan");
     o->last = mc_calloc(n + 1, sizeof *o->last, "plan");
     o->followed = mc_calloc(n + 1, sizeof *o->followed, "plan");
     o->behind = mc_calloc(n + 1, o->words * sizeof *o->behind, "plan");
@@ -133,6 +148,10 @@ static bool begin_capture(struct order *o)
     for (size_t i = 0; i < n && good; i++) {
         good = add_step(o, (int)i);
         o->first[i + 1] = (int)o->span.n;
+    }
+    good = good && add_mark(o);
+    if (good) {
+        o->first[n + 1] = (int)o->span.n;
     }
     return good;
 }
@@ -147,6 +166,25 @@ static void end_capture(struct order *o)
     mc_free(o->behind);
 }
 
+static bool checks(const struct order *o, int step)
+{
+    const struct mc_step *st = &o->f->code->program.step.at[step];
+    int others = 0;
+    const int *joint = mc_grid_joint_steps(o->p->step[step].exec, &others);
+    bool so = mc_cuda_fn_of(o->f)->checks &&
+              (st->kind == STEP_HOST || (st->kernel && mc_kernel_checks(st->kernel)));
+    for (int i = 0; i < others && !so; i++) {
+        so = joint[i] != step && checks(o, joint[i]);
+    }
+    return so;
+}
+
+/* Does step b wait for step a?  The mark is the step after the last. */
+static bool precedes(const struct order *o, int a, int b)
+{
+    return conflicts(o, a, b) || (b == (int)o->f->code->program.step.n && checks(o, a));
+}
+
 /* The last nodes of the steps that this step must wait for.  Those that one of them waits for already are
  * left out: the search runs from the latest step back. */
 static bool gather(struct order *o, int step, void ***node, int *n)
@@ -155,14 +193,13 @@ static bool gather(struct order *o, int step, void ***node, int *n)
     VEC(void *) found = { 0 };
     bool good = true;
     for (int i = step - 1; i >= 0 && good; i--) {
-        if ((mine[i / 64] >> (i % 64) & 1) || !conflicts(o, i, step)) {
+        if ((mine[i / 64] >> (i % 64) & 1) || !precedes(o, i, step)) {
             continue;
         }
         for (size_t w = 0; w < o->words; w++) {
             mine[w] |= o->behind[(size_t)i * o->words + w];
         }
         mine[i / 64] |= UINT64_C(1) << (i % 64);
-        o->followed[i] = true;
         for (int k = o->last[i]; k < o->last[i + 1] && good; k++) {
             good = VEC_PUSH(found, o->node.at[k]);
         }
@@ -186,6 +223,16 @@ static mc_status keep_last_nodes(struct order *o, struct mc_cuda *d, int step)
     return MC_OK;
 }
 
+/* The next launch depends on these nodes, the last ones of steps that this step waits for. */
+static mc_status depend_on(struct order *o, struct mc_cuda *d, int step, void **node, int n)
+{
+    const uint64_t *mine = o->behind + (size_t)step * o->words;
+    for (int i = 0; i < step; i++) {
+        o->followed[i] |= mine[i / 64] >> (i % 64) & 1;
+    }
+    return mc_cuda_capture_set_dependencies(d, node, n);
+}
+
 static mc_status record_step(struct order *o, struct mc_function *f, int step)
 {
     void **node = NULL;
@@ -194,12 +241,76 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
     if (!has_work(&f->code->program.step.at[step], &o->p->step[step])) {
         return MC_OK;
     }
-    mc_status s = gather(o, step, &node, &n) ? mc_cuda_capture_set_dependencies(mc_cuda_of(f->code), node, n)
-                                             : MC_EMEMORY;
+    mc_status s = gather(o, step, &node, &n) ? depend_on(o, mc_cuda_of(f->code), step, node, n) : MC_EMEMORY;
     mc_free(node);
     s = s < 0 ? s : mc_step_run(f, o->p, step);
     return s < 0 ? mc_step_error(f, step, s) : keep_last_nodes(o, mc_cuda_of(f->code), step);
 }
+
+/* ---- the mark ---- */
+
+static bool wanted_at_home(const struct order *o)
+{
+    const size_t n = o->f->code->program.step.n;
+    return mc_cuda_can_mark_capture() && o->first[n] < o->first[n + 1];
+}
+
+static bool waits_for_all(const struct order *o, int step)
+{
+    const uint64_t *mine = o->behind + (size_t)step * o->words;
+    bool so = true;
+    for (int i = 0; i < step && so; i++) {
+        so = (mine[i / 64] >> (i % 64) & 1) || o->last[i] == o->last[i + 1];
+    }
+    return so;
+}
+
+/* Marks where all results that go to the host are made, and all checks, if other steps go on there. */
+static mc_status mark_results(struct order *o, struct mc_cuda *d)
+{
+    const int mark = (int)o->f->code->program.step.n;
+    void **node = NULL;
+    int n = 0;
+    if (!wanted_at_home(o)) {
+        return MC_OK;
+    }
+    mc_status s = gather(o, mark, &node, &n) ? MC_OK : MC_EMEMORY;
+    if (n && s == MC_OK && !waits_for_all(o, mark)) {
+        s = mc_cuda_capture_set_dependencies(d, node, n);
+        s = s < 0 ? s : mc_cuda_capture_mark(d);
+    }
+    mc_free(node);
+    return s;
+}
+
+/* Of steps that keep their order: the one after which that is so; -1: none, or it is the last. */
+static int step_before_mark(const struct order *o)
+{
+    const int n = (int)o->f->code->program.step.n;
+    int last = n - 1, at = n - 1;
+    while (last >= 0 && !has_work(&o->f->code->program.step.at[last], &o->p->step[last])) {
+        last--;
+    }
+    while (at >= 0 && !precedes(o, at, n)) {
+        at--;
+    }
+    return wanted_at_home(o) && at < last ? at : -1;
+}
+
+static mc_status record_in_order(struct order *o, struct mc_function *f)
+{
+    const int mark = step_before_mark(o);
+    for (int i = 0; i < (int)f->code->program.step.n; i++) {
+        const mc_status s = mc_step_is_ahead(o->p, i) ? MC_OK : mc_step_run(f, o->p, i);
+        if (s < 0) {
+            return mc_step_error(f, i, s);
+        }
+        TRY(i == mark ? mc_cuda_capture_mark(mc_cuda_of(f->code)) : MC_OK);
+    }
+    return MC_OK;
+}
+
+/* ---- all steps ---- */
 
 /* Nodes captured after this wait for all steps. */
 static mc_status join_branches(struct order *o, struct mc_cuda *d)
@@ -232,17 +343,23 @@ static void log_dependencies(const struct order *o)
     LOG(LOG_PLAN, "%s: %d of %d recorded steps wait for all before them", o->f->name, waits, all);
 }
 
-mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p)
+static mc_status record_branches(struct order *o, struct mc_function *f)
+{
+    struct mc_cuda *d = mc_cuda_of(f->code);
+    for (int i = 0; i < (int)f->code->program.step.n; i++) {
+        TRY(record_step(o, f, i));
+    }
+    TRY(mark_results(o, d));
+    TRY(join_branches(o, d));
+    log_dependencies(o);
+    return MC_OK;
+}
+
+mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p, bool forks)
 {
     struct order o = { .f = f, .p = p };
     mc_status s = begin_capture(&o) ? MC_OK : MC_EMEMORY;
-    for (int i = 0; i < (int)f->code->program.step.n && s == MC_OK; i++) {
-        s = record_step(&o, f, i);
-    }
-    s = s < 0 ? s : join_branches(&o, mc_cuda_of(f->code));
-    if (s == MC_OK) {
-        log_dependencies(&o);
-    }
+    s = s < 0 ? s : (forks ? record_branches : record_in_order)(&o, f);
     end_capture(&o);
     return s;
 }

@@ -200,6 +200,7 @@ static mc_status begin_call(struct mc_function *f, struct mc_shape_plan *p)
 {
     TRY(mc_cuda_fn_ready(f));
     mc_cuda_fn_plan(p)->updates = false;
+    mc_cuda_fn_plan(p)->replayed = NULL;
     return mc_remote_upload_inputs(f, p);
 }
 
@@ -357,6 +358,7 @@ const struct mc_backend mc_backend_cuda = {
     .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan,
     .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
+    .tie_bits = true,
     .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference,
     .code_free = code_free, .function_init = init_function, .function_free = free_function,
     .arena = mc_cuda_fn_arena, .arena_free = mc_cuda_fn_arena_free,

@@ -62,6 +62,7 @@ struct mc_cuda_fn_plan {
     enum mc_cuda_way way;
     int unseen;                 /* calls in a row whose addresses had no capture */
     char **made_in;             /* by output: the memory of the plan that a result is copied from; or NULL */
+    const struct mc_cuda_captured *replayed; /* by the call; NULL: its steps were launched one by one */
     int64_t runs;
     bool no_capture;                 /* the call is never captured */
     /* the steps make the updates: no result is a shared variable's memory, and shapes stay */
@@ -168,8 +169,9 @@ char *mc_cuda_fn_address(const struct mc_function *f, const struct mc_shape_plan
 mc_status mc_cuda_fn_steps(struct mc_function *f, const struct mc_shape_plan *p);
 mc_status mc_cuda_fn_replay(struct mc_function *f, struct mc_shape_plan *p);
 void mc_cuda_fn_captures_free(struct mc_function *f, struct mc_cuda_fn_plan *q);
-/* capture.c: captures all steps, each waiting only for those that it depends on */
-mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
+/* capture.c: captures all steps in their order, or, if it forks, each waiting only for those that it depends
+ * on */
+mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p, bool forks);
 /* finish_call.c */
 extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,
     mc_first_text, mc_each_text, mc_counts_text, mc_factor_step_text, mc_index_step_text,

@@ -1,5 +1,5 @@
 /* values.c: a function's values on a GPU, where that differs from other remote memory: results may be written
- * to pinned memory, and views are made contiguous by a kernel. */
+ * to pinned memory, or fetched while later steps run, and views are made contiguous by a kernel. */
 #include "exec/cuda/cuda.h"
 
 void mc_cuda_fn_made_in_free(const struct mc_function *f, struct mc_cuda_fn_plan *q)
@@ -60,9 +60,35 @@ mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_pl
     return mc_cuda_fn_of(f)->pinned[i] ? MC_OK : mc_remote_result_make(f, p, i, out);
 }
 
+/* Fetches a result that the call's recording had made at its mark.  The error words come along: no check
+ * follows the mark. */
+static mc_status take_early(struct mc_function *f, const struct mc_cuda_captured *r,
+                            const struct mc_cuda_fetch *result)
+{
+    const void *failed = mc_cuda_fn_of(f)->failed;
+    int64_t error = 0;
+    const struct mc_cuda_fetch all[] = { *result, { &error, failed, sizeof error, false } };
+    TRY(mc_cuda_fetch_at_mark(mc_cuda_of(f->code), r->replay, failed ? 2 : 1, all));
+    return error ? mc_cuda_fn_error_wait(f) : MC_OK;
+}
+
+static bool comes_early(const struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    const struct mc_cuda_captured *r = mc_cuda_fn_plan(p)->replayed;
+    const struct mc_slot *at = &p->slot[f->code->program.output[i]];
+    return r && mc_cuda_graph_has_mark(r->replay) && f->result[i] && !mc_array_space(f->result[i]) &&
+           mc_array_size(f->result[i]) && mc_slot_contiguous(at) &&
+           (mc_cuda_fn_of(f)->pinned[i] || mc_slot_bytes(at) + sizeof(int64_t) <= MC_CUDA_PAGE);
+}
+
 mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const int v = f->code->program.output[i];
+    if (comes_early(f, p, i)) {
+        return take_early(f, mc_cuda_fn_plan(p)->replayed,
+                          &(struct mc_cuda_fetch){ f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]),
+                                                   mc_cuda_fn_of(f)->pinned[i] });
+    }
     if (!mc_cuda_fn_of(f)->pinned[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
         return mc_remote_result_take(f, p, i);
     }

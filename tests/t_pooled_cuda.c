@@ -4,7 +4,8 @@
 #include "heavy/conv_pool/solver.h"
 #include "pooled_problems.h"
 
-/* Windows of all kinds back to filters; those that stand side by side forward too. */
+/* Windows of all kinds back to filters; those that stand side by side forward too.  Marks are numbers of
+ * cells, or bits of ties. */
 TEST(cuda_pooled_few_channels)
 {
     int served[3] = { 0 };
@@ -29,6 +30,7 @@ TEST(cuda_pooled_few_channels)
             p.g[a] = p.mark[a] = step;
             step *= (int)(a > 1 ? p.out[a - 2] : a ? p.conv.s.f : p.conv.s.n);
         }
+        p.bits = p.w[1] * p.w[2] <= POOL_BITS && below(2);
         p.base = (struct mc_problem){ &mc_pooled_cuda, mc_plan_options_of(&mc_site_cuda) };
         struct mc_plan *plan = mc_pooled_cuda_plan(&p, AS_FLAGS(&mc_site_cuda));
         struct mc_str word = { 0 };

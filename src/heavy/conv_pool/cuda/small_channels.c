@@ -91,7 +91,7 @@ static void shape(struct small_channels *d, const struct mc_pooled_problem *p)
     }
     const bool forward = s->pass == CONV_FORWARD;
     const int64_t rows = forward ? p->out[1] * p->w[1] : s->out[1], side = MC_MAX(P / p->w[2], (int64_t)1);
-    d->q = p->w[1] > 2 ? 4 : 8;
+    d->q = p->w[1] > 2 || (s->f % 8 > 0 && s->f % 8 <= 4) ? 4 : 8;
     a->across = (int)conv_ceil(p->out[2], side);
     a->pitch = pitch_of(p, a->across);
     a->lines = (int)((rows - 1) * s->stride[1] + s->k[1]);
@@ -146,8 +146,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     mc_small_channels_defines(&defines, &d.base, &p->conv);
     mc_str_addf(
         &defines,
-        "#define FORWARD %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n",
-        p->conv.s.pass == CONV_FORWARD, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1],
+        "#define FORWARD %d\n#define BITS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n"
+        "#define S2 %d\n",
+        p->conv.s.pass == CONV_FORWARD, p->bits, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1],
         (int)p->stride[2]);
     return mc_small_channels_plan(&d.base, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
@@ -203,8 +204,8 @@ static double estimate(const struct mc_problem *p_)
     const double windows = (double)(s->n * s->f) * (double)(p->out[1] * p->out[2]),
                  taps = (double)(s->c * s->k[1] * s->k[2]);
     const double bytes = 5 * windows + 4 * (double)(s->n * s->c) * (double)(s->in[1] * s->in[2]);
-    return s->pass == CONV_FORWARD ? mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(&p->conv), bytes, 0.6)
-                                   : mc_cuda_seconds(MC_FLOAT32, false, 2 * windows * taps, bytes, 0.12);
+    return s->pass == CONV_FORWARD ? mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(&p->conv), bytes, 0.42)
+                                   : mc_cuda_seconds(MC_FLOAT32, false, 2 * windows * taps, bytes, 0.055);
 }
 
 const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse,

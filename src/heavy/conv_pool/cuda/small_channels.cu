@@ -9,7 +9,8 @@
  *             in different banks.  The sums of a block's warps are added; `add` adds those of the blocks,
  *             in order
  *
- * Windows are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/rows.cu has the rest. */
+ * BITS: a mark has a bit for each cell that equals the maximum; all of them receive the gradient.  Windows
+ * are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/rows.cu has the rest. */
 #include "heavy/conv_pool/cuda/small_channels_args.h"
 typedef mc_pooled_small_channels_args args;
 
@@ -37,6 +38,15 @@ __device__ __forceinline__ void largest(const args &p, const float (&sum)[W1][P]
             *mark = (unsigned char)e;
         }
     }
+#if BITS
+    unsigned bits = 0;
+#pragma unroll
+    for (int e = 0; e < W1 * W2; e++) {
+        const bool in = row + e / W2 < p.y[0] && col + e % W2 < p.y[1];
+        bits |= (in && sum[e / W2][k * W2 + e % W2] == *most) << e;
+    }
+    *mark = (unsigned char)bits;
+#endif
 }
 
 __device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1][P], int image, int f, int u,
@@ -69,7 +79,7 @@ __device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(THREADS, Q == 4 ? 4 : 3) forward(const __grid_constant__ args p)
 {
     follow();
     extern __shared__ float4 shared[];
@@ -142,6 +152,45 @@ __device__ __forceinline__ void load_windows(const args &p, int image, int first
     }
 }
 
+/* The gradient g of a window, which the cell receives that x is at, for all taps. */
+__device__ __forceinline__ void add_cell(const args &p, float (&sum)[TAPS], const float *x, int cell, float g)
+{
+    const float *const from = x + cell / W2 * SH * p.pitch + cell % W2 * SW;
+#pragma unroll
+    for (int t = 0; t < TAPS; t++) {
+        sum[t] += g * from[(t / (KH * KW) * p.lines + t / KW % KH) * p.pitch + t % KW];
+    }
+}
+
+/* Four windows at once, which almost always have one marked cell each; then their other ones.  offset: by
+ * window, of cell 0; marks: a byte each. */
+__device__ __forceinline__ void add_four(const args &p, float (&sum)[TAPS], const float *x, const int *offset,
+                                         int windows, const float4 &g, unsigned marks)
+{
+    const float each[4] = { g.x, g.y, g.z, g.w };
+    const bool some_empty = BITS && ((marks - 0x01010101u) & ~marks & 0x80808080u) != 0;
+    unsigned left = marks;
+    if (windows >= 4 && !some_empty) {
+        left = 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const unsigned mark = marks >> 8 * i & 255;
+            add_cell(p, sum, x + offset[i], BITS ? __ffs(mark) - 1 : (int)mark, each[i]);
+            left |= BITS ? (mark & (mark - 1)) << 8 * i : 0;
+        }
+        windows = BITS && left ? 4 : 0;
+    }
+#pragma unroll 1
+    for (int i = 0; i < min(windows, 4); i++) {
+        const unsigned mark = left >> 8 * i & 255;
+#pragma unroll 1
+        for (unsigned bits = BITS ? mark : 1; bits; bits &= bits - 1) {
+            const float v = i == 0 ? g.x : i == 1 ? g.y : i == 2 ? g.z : g.w;
+            add_cell(p, sum, x + offset[i], BITS ? __ffs(bits) - 1 : (int)mark, v);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid_constant__ args p)
 {
     follow();
@@ -172,21 +221,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
         if (first + lane < p.f) {
 #pragma unroll 1
             for (int k = warp * 4; k < p.windows; k += WARPS * 4) {
-                const float4 four = *(const float4 *)(g + k);
-                const float each[4] = { four.x, four.y, four.z, four.w };
-                const unsigned cells = *(const unsigned *)(mark + k);
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    if (k + i < p.windows) {
-                        const int cell = cells >> 8 * i & 255;
-                        const float *const from = x + at[k + i] + cell / W2 * SH * p.pitch + cell % W2 * SW;
-#pragma unroll
-                        for (int t = 0; t < TAPS; t++) {
-                            sum[t] += each[i] *
-                                      from[(t / (KH * KW) * p.lines + t / KW % KH) * p.pitch + t % KW];
-                        }
-                    }
-                }
+                add_four(p, sum, x, at + k, p.windows - k, *(const float4 *)(g + k),
+                         *(const unsigned *)(mark + k));
             }
         }
     }

@@ -4,7 +4,7 @@
 
 #include "device/cuda/args.h"
 
-enum { POOLED_THREADS = 160 };  /* forward: of a block */
+enum { POOLED_THREADS = 192 };  /* forward: of a block */
 
 struct mc_pooled_small_channels_args {
     const float *x;

@@ -3,6 +3,8 @@
  * and of key, are moved at a time if operands are aligned. FIXED: see windows.cu. Loads need no branch: a
  * position outside reads the nearest one inside, and the value is not used. EQUALS: all cells equal to the
  * largest receive the gradient of windows that share no cell. */
+#define BITS (KEY == POOL_KEY_BITS)
+#define LIKE_Y (KEY == POOL_KEY_MARKS || BITS) /* the key has an element for each window */
 enum {
     CELLS = POSITIONS * S2,
     LEFT = P2 > 0 ? P2 : 0,
@@ -72,7 +74,7 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
     const int first = a.group * POSITIONS;
     /* never taken as a maximum: more() is false for it */
     const A none = MODE == POOL_MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;
-    A most[POSITIONS];
+    A most[POSITIONS], v[BITS ? W1 : 1][LINE];
     int number[POSITIONS];
 #pragma unroll
     for (int k = 0; k < POSITIONS; k++) {
@@ -84,14 +86,14 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
     for (int b = 0; b < W1; b++) {
         const int row = a.row * S1 - P1 + b;
         const bool in = WHOLE || (row >= 0 && row < (int)p.in[1]);
-        A v[LINE];
-        get_line<LINE, LEFT, X>(v, x + (WHOLE ? row : within(row, (int)p.in[1])) * (int)p.slot[0][1],
+        A(&line)[LINE] = v[BITS ? b : 0];
+        get_line<LINE, LEFT, X>(line, x + (WHOLE ? row : within(row, (int)p.in[1])) * (int)p.slot[0][1],
                                 first * S2 - LEFT, (int)p.in[2], in, none);
 #pragma unroll
         for (int k = 0; k < POSITIONS; k++) {
 #pragma unroll
             for (int c = 0; c < W2; c++) {
-                const A u = v[LEFT - P2 + k * S2 + c];
+                const A u = line[LEFT - P2 + k * S2 + c];
                 const bool counts = MODE != POOL_MAX || more(u, most[k]);
                 most[k] = MODE != POOL_MAX ? most[k] + u : counts ? u : most[k];
                 number[k] = counts ? b * W2 + c : number[k];
@@ -102,8 +104,20 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
     for (int k = 0; k < POSITIONS && MODE != POOL_MAX; k++) {
         most[k] /= (A)share(p, window_at(p, 0, a.row, first + k));
     }
+#pragma unroll
+    for (int k = 0; k < POSITIONS && BITS; k++) {
+        const window w = window_at(p, 0, a.row, first + k);
+        number[k] = 0;
+#pragma unroll
+        for (int i = 0; i < W1 * W2; i++) {
+            const int row = w.first[1] + i / W2, col = w.first[2] + i % W2;
+            const bool in = WHOLE || (row >= w.lo[1] && row < w.hi[1] && col >= w.lo[2] && col < w.hi[2]);
+            number[k] |= (in && v[BITS ? i / W2 : 0][LEFT - P2 + k * S2 + i % W2] == most[k])
+                         << (i & (POOL_BITS - 1));
+        }
+    }
     put_line<Y>(most, p.y + a.s.at[1] + a.row * (int)p.slot[1][1], first, (int)p.out[2]);
-    if (KEY == POOL_KEY_MARKS) {
+    if (LIKE_Y) {
         put_line<Y>(number, (MARK *)p.key + a.s.at[2] + a.row * (int)p.slot[2][1], first, (int)p.out[2]);
     }
 }
@@ -117,7 +131,7 @@ __device__ __forceinline__ void windows(const args &p, const position &a, int ro
     const int at = within(row, (int)p.out[1]);
     bool odd = false;
     get_line<COLS, -COL0, Y>(g, p.y + a.s.at[1] + at * (int)p.slot[1][1], first, (int)p.out[2], in, (A)0);
-    if (KEY == POOL_KEY_MARKS) {
+    if (LIKE_Y) {
         get_line<COLS, -COL0, Y>(number, (const MARK *)p.key + a.s.at[2] + at * (int)p.slot[2][1], first,
                                  (int)p.out[2], in, 0);
     }
@@ -125,7 +139,7 @@ __device__ __forceinline__ void windows(const args &p, const position &a, int ro
     for (int k = 0; k < COLS; k++) {
         const window w = window_at(p, 0, row, first + k);
         odd = odd || is_clipped(w) || (unsigned)number[k] >= W1 * W2;
-        if (KEY != POOL_KEY_MARKS && in && first + k >= 0 && first + k < (int)p.out[2]) {
+        if (!LIKE_Y && in && first + k >= 0 && first + k < (int)p.out[2]) {
             g[k] /= (A)share(p, w);
         }
     }
@@ -190,7 +204,9 @@ __device__ __forceinline__ void to_marks(const args &p, const position &a, A (&s
                     /* the cell's index in that window */
                     const int b = i + P1 - (ROW0 + r) * S1, c = j + P2 - (COL0 + k) * S2;
                     if (b >= 0 && b < W1 && c >= 0 && c < W2) {
-                        sum[i][j] += KEY == POOL_KEY_NONE || number[k] == b * W2 + c ? g[k] : (A)0;
+                        const bool mine = BITS ? number[k] >> (b * W2 + c & (POOL_BITS - 1)) & 1
+                                               : KEY == POOL_KEY_NONE || number[k] == b * W2 + c;
+                        sum[i][j] += mine ? g[k] : (A)0;
                     }
                 }
             }

@@ -14,14 +14,18 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
         const window w = window_at(p, u0, u1, u2);
         const T *x = p.x + line(p, plane, 0);
         T *y = p.y + line(p, plane, 1) + cell(p.slot[1], u0, u1, u2);
-        const i64 key = KEY == POOL_KEY_MARKS  ? line(p, plane, 2) + cell(p.slot[2], u0, u1, u2)
+        const i64 key = KEY == POOL_KEY_MARKS || KEY == POOL_KEY_BITS
+                            ? line(p, plane, 2) + cell(p.slot[2], u0, u1, u2)
                         : KEY == POOL_KEY_X ? line(p, plane, 2)
-                                      : 0;
+                                            : 0;
         int number = 0;
         if (FORWARD && MODE == POOL_MAX) {
-            *y = put<T>(largest(w, x, p.slot[0], &number, p));
+            const V most = largest(w, x, p.slot[0], &number, p);
+            *y = put<T>(most);
             if (KEY == POOL_KEY_MARKS) {
                 ((MARK *)p.key)[key] = (MARK)number;
+            } else if (KEY == POOL_KEY_BITS) {
+                ((MARK *)p.key)[key] = (MARK)equal_cells(w, x, p.slot[0], most, p);
             }
         } else if (FORWARD) {
             A sum = 0;
@@ -77,6 +81,9 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
                         int at[3];
                         marked(p, w, ((const MARK *)p.key)[key + cell(p.slot[2], u0, u1, u2)], at);
                         sum += at[0] == i0 && at[1] == i1 && at[2] == i2 ? g : (A)0;
+                    } else if (KEY == POOL_KEY_BITS) {
+                        const int bits = (int)((const MARK *)p.key)[key + cell(p.slot[2], u0, u1, u2)];
+                        sum += bits >> (number_in(p, w, i0, i1, i2) & (POOL_BITS - 1)) & 1 ? g : (A)0;
                     } else if (KEY == POOL_KEY_X) {
                         const T *k = (const T *)p.key + key;
                         sum += get<V>(k[cell(p.slot[2], i0, i1, i2)]) == largest(w, k, p.slot[2], &number, p)

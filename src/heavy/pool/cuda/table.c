@@ -171,7 +171,7 @@ static int64_t beside(const struct mc_pool_problem *p, const struct mc_pool_args
         many /= 2;
     }
     const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER && !by_equals(p) &&
-                     cells <= FEW_CELLS;
+                     s->key != POOL_KEY_BITS && cells <= FEW_CELLS;
     return yes && a->size[a->nfree - 1] % many == 0 ? many : 0;
 }
 
@@ -314,13 +314,8 @@ static double estimate(const struct mc_problem *p)
     return mc_cuda_seconds(pooling(p)->dtype, false, 0, 15e9 * mc_pool_seconds(pooling(p)), 0.5);
 }
 
-static const char *refuse(const struct mc_problem *p)
-{
-    return pooling(p)->s.key == POOL_KEY_BITS ? "takes argmax marks, but no bits of ties" : NULL;
-}
-
 static const struct mc_solver cuda_pool = {
-    .name = "cuda", .refuse = refuse, .estimate = estimate, .plan = plan
+    .name = "cuda", .estimate = estimate, .plan = plan
 };
 static const struct mc_solver *const solvers[] = { &cuda_pool, NULL };
 

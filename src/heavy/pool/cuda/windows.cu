@@ -72,6 +72,12 @@ typedef T V;
 __device__ __forceinline__ bool more(V v, V most) { return v > most; }
 #endif
 
+/* The number of a cell in its window, were that not clipped. */
+__device__ __forceinline__ int number_in(const args &p, const window &w, int a, int b, int c)
+{
+    return ((a - w.first[0]) * wide(p, 1) + b - w.first[1]) * wide(p, 2) + c - w.first[2];
+}
+
 __device__ __forceinline__ V largest(const window &w, const T *from, const i64 *s, int *number, const args &p)
 {
     bool any = false;
@@ -81,10 +87,21 @@ __device__ __forceinline__ V largest(const window &w, const T *from, const i64 *
         if (!any || more(v, most)) {
             any = true;
             most = v;
-            *number = ((a - w.first[0]) * wide(p, 1) + b - w.first[1]) * wide(p, 2) + c - w.first[2];
+            *number = number_in(p, w, a, b, c);
         }
     }
     return most;
+}
+
+/* POOL_KEY_BITS: a bit for each cell that equals the largest. */
+__device__ __forceinline__ int equal_cells(const window &w, const T *from, const i64 *s, V most,
+                                           const args &p)
+{
+    int bits = 0;
+    EACH_CELL(w, a, b, c) {
+        bits |= (get<V>(from[cell(s, a, b, c)]) == most) << (number_in(p, w, a, b, c) & (POOL_BITS - 1));
+    }
+    return bits;
 }
 
 __device__ __forceinline__ i64 share(const args &p, const window &w)

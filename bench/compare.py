@@ -26,8 +26,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 SETTING = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMP_PROC_BIND": "true",
            "OMP_WAIT_POLICY": "active"}
 
-# What the suite zoo is compared with: the fastest of PyTorch in two layouts and compiled, and JAX (on a GPU).
-ZOO = "torch|torch_last|torch:compile|jax"
+# What the suite zoo is compared with: the fastest of these.
+ZOO, ZOO_CUDA = "torch|torch_last|torch_mkldnn", "torch|torch:compile|torch_last|jax"
 
 # suite, case, pass (or pass and dtype, or these and "library" or "own": by whose kernels ours is), against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
 # over this one's, of the same pass; the median turn's, where the two were timed in turns), several peers with | between them (the
@@ -136,7 +136,7 @@ PROMISES = [
     ("conv128 cuda", "* least",               "*",       "torch|torch_last", 1.0, None),
     ("rows cuda",   "softmax 4096x1024",      "*",       "torch:compile", 1.0, 1.3),
     ("rows cuda",   "layernorm 4096x1024",    "*",       "torch:compile", 1.0, 1.3),
-    *(("zoo cuda",  f"* {what}",              f"* {mode}", ZOO,    least, aim) for what, mode, least, aim in (
+    *(("zoo cuda",  f"* {what}",              f"* {mode}", ZOO_CUDA, least, aim) for what, mode, least, aim in (
         ("least", "float32 own", 1.0, 1.1), ("least", "float32 library", 0.97, 1.0), ("geometric mean", "float32", 1.8, 3.0),
         ("least", "bfloat16", 1.0, 1.1), ("geometric mean", "bfloat16", 1.4, 2.0))),
     *(("inference cuda", "* least",           f"predict {mode}", "torch:graph|torch_last:graph", least, aim)
@@ -236,8 +236,10 @@ def sort(suite, found):
         name = f"{who}:{algo.split(':')[0]}" if apart else who
         key = row["case"], row.get("pass", ""), row.get("dtype", "")
         cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err"), "beside": [], "algo": algo,
-                                                              "work": [row.get(rate, 0) * row["ms"] for rate in ("gflops", "gbs")]})
+                                                              "work": [row.get(rate, 0) * row["ms"] for rate in ("gflops", "gbs")],
+                                                              "least": []})
         cell["ms"].append(row["ms"])
+        cell["least"].append(row.get("ms_min", row["ms"]))
         cell["beside"] += [row["beside"]] if "beside" in row else []
     return times
 
@@ -256,8 +258,8 @@ def take_rates(times):
     """The cases "rate ..." of the suite zoo leave the table.  The greatest rate that anyone reached: GB/s, and GFLOP/s of each dtype."""
     rates = {}
     for key in [key for key in times if key[0].startswith("rate ")]:
-        best = [max(cell["work"][i] / median(cell) for cell in times[key].values()) for i in range(2)]
-        rates[key[2] if key[0] == "rate product" else "copy"] = best[key[0] == "rate copy"]
+        copy = key[0] == "rate copy"
+        rates["copy" if copy else key[2]] = max(cell["work"][copy] / min(cell["least"]) for cell in times[key].values())
         del times[key]
     return rates
 
@@ -432,17 +434,19 @@ def busy():
     return (used() - before) / os.sysconf("SC_CLK_TCK") / 0.25
 
 
-def again(suite, device, only):
+def again(suite, device, only, shard):
     """What prints the same again."""
-    if device == "cpu" and not only:
+    if device == "cpu" and not only and not shard:
         return f"make bench SUITE={suite}"
-    return f"bench/compare.py --suite {suite} --ours build/monochord --device {device}" + (f" --only '{only}'" if only else "")
+    drawn = (f" --only '{only}'" if only else "") + (f" --shard {shard}" if shard else "")
+    return f"bench/compare.py --suite {suite} --ours build/monochord --device {device}{drawn}"
 
 
-def heading(suite, rounds, most_busy, ours, device, only):
+def heading(suite, rounds, most_busy, args):
+    ours, device = args.ours, args.device
     said = subprocess.run([ours, "--version"], stdout=subprocess.PIPE, text=True).stdout.strip()
     cc = subprocess.run([os.environ.get("CC", "cc"), "--version"], stdout=subprocess.PIPE, text=True).stdout.splitlines()[0]
-    yield f"{again(suite, device, only)}     {rounds} round{'s' if rounds > 1 else ''}, medians of medians"
+    yield f"{again(suite, device, args.only, args.shard)}     {rounds} round{'s' if rounds > 1 else ''}, medians of medians"
     yield f"machine    {processor()}"
     yield f"load       {most_busy:.2f} processors busy before a round, at most" + ("; others were at work: do not believe this" if most_busy > 0.5 else "")
     yield f"software   monochord {said}, {cc}, {libraries()}"
@@ -477,7 +481,7 @@ def compare(suite, args):
     times = sort(suite, found)
     rounds = min(len(cell["ms"]) for cells in times.values() for cell in cells.values())
     rates = take_rates(times) if suite == "zoo" else {}
-    lines = list(heading(suite, rounds, max(row["busy"] for row in found if row["who"] == "machine"), args.ours, args.device, args.only))
+    lines = list(heading(suite, rounds, max(row["busy"] for row in found if row["who"] == "machine"), args))
     lines[-1:-1] = about_rates(rates)
     lines += [*table(times, rates), *errors(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"

@@ -1,7 +1,7 @@
 /* monochord_bench_zoo.c: the suite zoo: layers of published networks (zoo.def), all of them or a shard, and two
  * rates of the machine, which the table of bench/compare.py measures them by.
  *
- * Invariant: a seed draws the same layers as bench/peers/shapes.py does. */
+ * Invariant: a seed draws the same layers as bench/peers/networks.py does. */
 #include "bench.h"
 #include <string.h>
 

@@ -3,8 +3,9 @@ compiled and replayed too."""
 import torch
 import torch.nn.functional as F
 
+from networks import RATES, shard
 from peer import DEVICE, ONLY, SECONDS, THREADS, WAYS, error, floats, recorded, report, ways
-from shapes import BETWEEN, RATES, shard
+from shapes import BETWEEN
 
 
 def batch(x, g, b):

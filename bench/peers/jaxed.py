@@ -4,8 +4,9 @@ Forward with gradients is one function as well, whose results are y and the grad
 import math
 import os
 
+from networks import along, extents, shard
 from peer import DEVICE, ONLY, SECONDS, error, floats, report, rng
-from shapes import BETWEEN, LAYERS, along, extents, shard
+from shapes import BETWEEN, LAYERS
 
 os.environ["JAX_PLATFORMS"] = DEVICE  # where there is none: an error, not another device
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"

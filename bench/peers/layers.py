@@ -4,8 +4,9 @@ import math
 import numpy
 import torch
 
+from networks import RATES, along, extents, shard
 from peer import DEVICE, ONLY, THREADS, recorded, report, rng
-from shapes import LAYERS, RATES, along, extents, shard
+from shapes import LAYERS
 
 MODES = {"narrow": [("tf32", torch.float32), ("bfloat16", torch.bfloat16)]}
 if DEVICE != "cpu":  # device time: recorded calls, as ours are, by the fastest of all of cuDNN's engines
@@ -29,7 +30,7 @@ def run(suite, last=False):
 
 
 def convolutions(suite):
-    """(name, sizes as of shapes.zoo)"""
+    """(name, sizes as of networks.zoo)"""
     if suite == "zoo":
         return [(name, sizes) for name, what, sizes in shard() if what == "conv"]
     return [(name, (n, c, (size,) * axes, f, (k,) * axes, *along((k,) * axes, stride, pad), 1, 1))

@@ -171,7 +171,6 @@ def check_device(last):
             raise SystemExit(f"a result is on {name}, the device is {DEVICE}")
 
 
-SHARD = os.environ.get("BENCH_SHARD", "")  # "SEED:COUNT", as `monochord bench zoo --shard` reads it
 ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
 
 

@@ -6,8 +6,8 @@ import numpy
 import torch
 
 from layers import CALLS, FORWARD, SECONDS, convolutions, time
+from networks import extents
 from peer import DEVICE, THREADS, rng
-from shapes import extents
 
 torch.set_num_threads(THREADS)
 for name, (n, c, size, f, k, stride, pad, dilation, groups) in convolutions("zoo") if DEVICE == "cpu" else []:

@@ -234,9 +234,11 @@ TEST(shards_are_those_of_the_peers)
     if (status) {
         SKIP("no python3");
     }
-    const char *text = output_of("for shard in 1:11 2:120 -3:40 4:9999; do theirs=$(BENCH_SHARD=$shard python3 " TEST_ROOT
-                                 "/../bench/peers/networks.py) && ours=$(@/monochord bench zoo --list --shard $shard) && "
-                                 "[ -n \"$ours\" ] && [ \"$ours\" = \"$theirs\" ] || { echo $shard; exit 1; }; done", &status);
+    const char *text = output_of(
+        "for shard in 1:11 2:120 -3:40 4:9999; do theirs=$(BENCH_SHARD=$shard python3 " TEST_ROOT
+        "/../bench/peers/networks.py) && ours=$(@/monochord bench zoo --list --shard $shard) && "
+        "[ -n \"$ours\" ] && [ \"$ours\" = \"$theirs\" ] || { echo $shard; exit 1; }; done",
+        &status);
     CHECK(status == 0, "not the same layers: %s", text);
 }
 

@@ -71,7 +71,8 @@ double bench_sums_error(const struct bench_sums *s, const float *have); /* relat
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
-/* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets, layouts; convolutions and products of zoo */
+/* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets, layouts; of zoo the convolutions and
+ * products */
 bool bench_conv(const char *suite);
 /* monochord_bench_layers.c: pool, norm, softmax, recurrent, einsum; norms of zoo */
 bool bench_layers(const char *suite);

@@ -1,9 +1,9 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128;
  * narrow, which allows fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are
  * gathered while they are multiplied; room, which allows less workspace; few, those of one and three
- * channels; nets, the layers that networks are made of; zoo, the convolutions and products of zoo.def, some of
- * them with --shard; layouts, those of steps of training, with channels innermost and not.  bench/peers/layers.py has the same
- * table.
+ * channels; nets, the layers that networks are made of; zoo, the convolutions and products of zoo.def, some
+ * of them with --shard; layouts, those of steps of training, with channels innermost and not.
+ * bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included;
  * with "b01c", what one gets who keeps channels innermost. */
@@ -361,7 +361,8 @@ static void report(const struct suite *suite, const struct timed *t, const struc
     int64_t dims[3][5];
     sizes(l, dims);
     for (int i = 0; i < 3; i++) {
-        r.bytes += (double)mc_dtype_size(m->dtype) * (double)(dims[i][0] * dims[i][1] * dims[i][2] * dims[i][3] * dims[i][4]);
+        const int64_t n = dims[i][0] * dims[i][1] * dims[i][2] * dims[i][3] * dims[i][4];
+        r.bytes += (double)mc_dtype_size(m->dtype) * (double)n;
     }
     r.error = error_of(t);
     bench_report(&r);
@@ -466,8 +467,8 @@ static int twins(const struct layer *l)
 static bool serves(const struct suite *s, const struct layer *l, const struct pass *p)
 {
     if (is_rate(l)) {
-        return strcmp(s->name, "zoo") == 0 && strcmp(l->suite, bench_far() ? "rate there" : "rate here") == 0 &&
-               p == passes;
+        return strcmp(s->name, "zoo") == 0 && p == passes &&
+               strcmp(l->suite, bench_far() ? "rate there" : "rate here") == 0;
     }
     return (strcmp(l->suite, s->layers[0]) == 0 || (s->layers[1] && strcmp(l->suite, s->layers[1]) == 0)) &&
            (strcmp(l->suite, "zoo") != 0 || bench_in_shard(l->name));

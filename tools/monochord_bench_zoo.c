@@ -1,5 +1,5 @@
-/* monochord_bench_zoo.c: the suite zoo: layers of published networks (zoo.def), all of them or a shard, and two
- * rates of the machine, which the table of bench/compare.py measures them by.
+/* monochord_bench_zoo.c: the suite zoo: layers of published networks (zoo.def), all of them or a shard, and
+ * two rates of the machine, which the table of bench/compare.py measures them by.
  *
  * Invariant: a seed draws the same layers as bench/peers/networks.py does. */
 #include "bench.h"
@@ -27,7 +27,8 @@ static uint32_t hash(int64_t seed, const char *name)
     return hash;
 }
 
-static struct drawn { uint32_t hash; int64_t rank, n; } drawn[COUNT(layers)]; /* rank: in a class of n, by hash */
+/* rank: in a class of n, by hash */
+static struct drawn { uint32_t hash; int64_t rank, n; } drawn[COUNT(layers)];
 
 static void draw(int64_t seed)
 {

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from networks import RATES, shard
-from peer import DEVICE, ONLY, SECONDS, THREADS, WAYS, error, floats, recorded, report, ways
+from peer import DEVICE, ONLY, SECONDS, THREADS, WAYS, error, floats, recorded, report, wanted, ways
 from shapes import BETWEEN
 
 
@@ -61,7 +61,7 @@ def gradients(f, *args):
 def zoo():
     """Norms.  On a GPU each call is recorded, as the convolutions are, eager and compiled."""
     torch.set_num_threads(THREADS)
-    norms = [layer for layer in shard() if layer[1] not in ("conv", "product")]
+    norms = [layer for layer in shard() if layer[1] not in ("conv", "product") and wanted(layer[0], "fwd", "fwd+bwd")]
     for mode, dtype in [("float32", torch.float32)] + [("bfloat16", torch.bfloat16)] * (DEVICE != "cpu"):
         for name, word, shape in norms + RATES[1:] * (mode == "float32"):
             f, rate = globals()[word], name.startswith("rate")

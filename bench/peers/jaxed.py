@@ -5,7 +5,7 @@ import math
 import os
 
 from networks import along, extents, shard
-from peer import DEVICE, ONLY, SECONDS, error, floats, report, rng
+from peer import DEVICE, ONLY, SECONDS, error, floats, report, rng, wanted
 from shapes import BETWEEN, LAYERS
 
 os.environ["JAX_PLATFORMS"] = DEVICE  # where there is none: an error, not another device
@@ -154,7 +154,7 @@ def convolutions(suite):
 def zoo():
     for dtype in ("float32", "bfloat16"):
         for name, what, sizes in shard():
-            if not any(ONLY in f"{name} {which}" for which in ("fwd", "inputs", "weights", "fwd+bwd")):
+            if not wanted(name, "fwd", "inputs", "weights", "fwd+bwd"):
                 continue
             if what == "conv":
                 convolution("zoo", name, sizes, dtype, seconds=0.05)

@@ -5,7 +5,7 @@ import numpy
 import torch
 
 from networks import RATES, along, extents, shard
-from peer import DEVICE, ONLY, THREADS, recorded, report, rng
+from peer import DEVICE, ONLY, THREADS, recorded, report, rng, wanted
 from shapes import LAYERS
 
 MODES = {"narrow": [("tf32", torch.float32), ("bfloat16", torch.bfloat16)]}
@@ -32,7 +32,7 @@ def run(suite, last=False):
 def convolutions(suite):
     """(name, sizes as of networks.zoo)"""
     if suite == "zoo":
-        return [(name, sizes) for name, what, sizes in shard() if what == "conv"]
+        return [(name, sizes) for name, what, sizes in shard() if what == "conv" and wanted(name, "fwd", "inputs", "weights")]
     return [(name, (n, c, (size,) * axes, f, (k,) * axes, *along((k,) * axes, stride, pad), 1, 1))
             for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]]
 
@@ -72,6 +72,8 @@ def time(suite, name, calls, flops, limits):
 def products(mode, dtype):
     """Dense layers, weights as PyTorch keeps them, and the rate of products."""
     for name, (m, c, f) in [(name, sizes) for name, what, sizes in RATES[:1] + shard() if what == "product"]:
+        if not name.startswith("rate") and not wanted(name, "fwd", "inputs", "weights"):
+            continue
         x, w, y = (torch.from_numpy(2 * rng.random(s, dtype=numpy.float32) - 1).to(DEVICE, dtype) for s in ((m, c), (f, c), (m, f)))
         calls = {"fwd": lambda: x @ w.T, "inputs": lambda: y @ w, "weights": lambda: y.T @ x}
         calls = {"fwd": calls["fwd"]} if name.startswith("rate") else calls

@@ -174,6 +174,11 @@ def check_device(last):
 ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
 
 
+def wanted(case, *passes):
+    """ONLY asks for one of these passes."""
+    return any(ONLY in f"{case} {one}" for one in passes)
+
+
 def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=SECONDS, dtype="float32", calls=3, home=False, always=False):
     """which: a pass, or several that are the same to a peer; home: results are asked for in the host's memory; always: whatever ONLY says."""
     passes = [one for one in ([which] if isinstance(which, str) else which) if always or ONLY in f"{case} {one}"]

@@ -434,19 +434,20 @@ def busy():
     return (used() - before) / os.sysconf("SC_CLK_TCK") / 0.25
 
 
-def again(suite, device, only, shard):
+def again(suite, args):
     """What prints the same again."""
-    if device == "cpu" and not only and not shard:
+    options = {"only": args.only and f"'{args.only}'", "shard": args.shard, "peers": args.peers}
+    given = "".join(f" --{name} {value}" for name, value in options.items() if value)
+    if args.device == "cpu" and not given:
         return f"make bench SUITE={suite}"
-    drawn = (f" --only '{only}'" if only else "") + (f" --shard {shard}" if shard else "")
-    return f"bench/compare.py --suite {suite} --ours build/monochord --device {device}{drawn}"
+    return f"bench/compare.py --suite {suite} --ours build/monochord --device {args.device}{given}"
 
 
 def heading(suite, rounds, most_busy, args):
     ours, device = args.ours, args.device
     said = subprocess.run([ours, "--version"], stdout=subprocess.PIPE, text=True).stdout.strip()
     cc = subprocess.run([os.environ.get("CC", "cc"), "--version"], stdout=subprocess.PIPE, text=True).stdout.splitlines()[0]
-    yield f"{again(suite, device, args.only, args.shard)}     {rounds} round{'s' if rounds > 1 else ''}, medians of medians"
+    yield f"{again(suite, args)}     {rounds} round{'s' if rounds > 1 else ''}, medians of medians"
     yield f"machine    {processor()}"
     yield f"load       {most_busy:.2f} processors busy before a round, at most" + ("; others were at work: do not believe this" if most_busy > 0.5 else "")
     yield f"software   monochord {said}, {cc}, {libraries()}"
@@ -473,7 +474,10 @@ def compare(suite, args):
     else:
         with tempfile.TemporaryDirectory() as folder:
             found = []
-            for row in run(contestants(suite, args.ours, folder, args.device, args.only, args.shard), args.rounds):
+            runs = contestants(suite, args.ours, folder, args.device, args.only, args.shard)
+            if args.peers:
+                runs = {who: command for who, command in runs.items() if who in ("ours", *args.peers.split(","))}
+            for row in run(runs, args.rounds):
                 found.append(row)
                 if args.save:
                     with open(args.save, "a") as out:
@@ -486,7 +490,7 @@ def compare(suite, args):
     lines += [*table(times, rates), *errors(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
-    if not args.no_result and not args.only and not args.shard:
+    if not args.no_result and not args.only and not args.shard and not args.peers:
         (HERE / "results").mkdir(exist_ok=True)
         name = suite if args.device == "cpu" else f"{suite}-{args.device}"
         (HERE / "results" / f"{name}.txt").write_text(text)
@@ -499,6 +503,7 @@ def main():
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--only", help="cases whose name and pass have this in them; leaves bench/results alone")
     args.add_argument("--shard", help="SEED:COUNT: so many layers of the suite zoo, drawn by the seed; leaves bench/results alone")
+    args.add_argument("--peers", help="only these, with commas between, such as torch,torch_last; leaves bench/results alone")
     args.add_argument("--save", help="append every object to this file, with who printed it")
     args.add_argument("--saved", help="run nothing: the table of what --save wrote, in one go or piece by piece")
     args.add_argument("--device", default="cpu", help="cuda: all that can run there, there")

@@ -26,7 +26,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 SETTING = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMP_PROC_BIND": "true",
            "OMP_WAIT_POLICY": "active"}
 
-# suite, case, pass (or pass and dtype), against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
+# What the suite zoo is compared with: the fastest of these.
+ZOO, ZOO_CUDA = "torch|torch_last|torch_mkldnn", "torch|torch:compile|torch_last|jax"
+
+# suite, case, pass (or pass and dtype, or these and "library" or "own": by whose kernels ours is), against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
 # over this one's, of the same pass; the median turn's, where the two were timed in turns), several peers with | between them (the
 # fastest), "wider" (the fastest of ours that keeps more bits), or "ms" (a limit in milliseconds, which a smaller time keeps).
 PROMISES = [
@@ -48,9 +51,9 @@ PROMISES = [
     ("conv128",     "* least",                "*",       "torch",  1.0,   None),
     *(("room",      f"L{i} b{n} in 64M",      "*",       f"case L{i} b{n}", 0.87, 0.91) for n in (16, 128) for i in range(1, 6)),
     ("few",         "* least",                "inputs",  "hand:*", 0.6,   0.8),
-    *(("zoo",       f"{kind} * geometric mean", "*",     "torch|torch_last", 1.0, 1.5)
-      for kind in ("depthwise", "grouped", "strided", "dilated", "few", "axis", "three", "plain")),
-    ("zoo",         "* least",                "*",       "torch|torch_last", 0.95, None),
+    *(("zoo",       f"{what} geometric mean", "*",       ZOO,      least, aim) for what, least, aim in (
+        ("product *|pointwise *", 0.97, 1.05), ("depthwise *|grouped *|strided *|dilated *", 1.5, 2.5), ("*", 1.3, 1.8))),
+    ("zoo",         "* least",                "*",       ZOO,      0.95,  1.0),
     ("planning",    "cold, LeNet b500",       "",        "ms",     4 * 2000, None),
     ("planning",    "cold, AlexNet b16",      "",        "ms",     8 * 2000, None),
     ("planning",    "warm, LeNet b500",       "",        "ms",     1.0,   None),
@@ -133,9 +136,9 @@ PROMISES = [
     ("conv128 cuda", "* least",               "*",       "torch|torch_last", 1.0, None),
     ("rows cuda",   "softmax 4096x1024",      "*",       "torch:compile", 1.0, 1.3),
     ("rows cuda",   "layernorm 4096x1024",    "*",       "torch:compile", 1.0, 1.3),
-    *(("zoo cuda",  f"*{what}",               f"* {mode}", "torch|torch_last", least, aim)
-      for mode, rows in (("float32", ((" least", 1.0, 1.1), (" geometric mean", 1.8, 3.0))),
-                         ("bfloat16", ((" least", 1.0, 1.1), (" geometric mean", 1.4, 2.0)))) for what, least, aim in rows),
+    *(("zoo cuda",  f"* {what}",              f"* {mode}", ZOO_CUDA, least, aim) for what, mode, least, aim in (
+        ("least", "float32 own", 1.0, 1.1), ("least", "float32 library", 0.97, 1.0), ("geometric mean", "float32", 1.8, 3.0),
+        ("least", "bfloat16", 1.0, 1.1), ("geometric mean", "bfloat16", 1.4, 2.0))),
     *(("inference cuda", "* least",           f"predict {mode}", "torch:graph|torch_last:graph", least, aim)
       for mode, least, aim in (("float32", 1.2, 2.0), ("bfloat16", 1.0, 1.3))),
     ("narrow cuda", "* least",                "*",       "torch|torch_last", 1.0, 1.5),
@@ -160,6 +163,7 @@ PROMISES = [
       for what in (" * least", " * geometric mean")),
 ]
 WIDTH = ["bfloat16", "tf32", "float32"]
+LIBRARIES = ("cudnn", "cublas", "onednn", "blas")  # solvers that call one begin with these
 
 
 # In our process, where other libraries are only some of the solvers, their threads must not spin while ours work.
@@ -231,8 +235,11 @@ def sort(suite, found):
         apart = suite in ("gemm", "conv", "conv128", "narrow", "nets", "zoo", "corrmm") and not algo.startswith(plain) if who == "ours" else algo
         name = f"{who}:{algo.split(':')[0]}" if apart else who
         key = row["case"], row.get("pass", ""), row.get("dtype", "")
-        cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err"), "beside": []})
+        cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err"), "beside": [], "algo": algo,
+                                                              "work": [row.get(rate, 0) * row["ms"] for rate in ("gflops", "gbs")],
+                                                              "least": []})
         cell["ms"].append(row["ms"])
+        cell["least"].append(row.get("ms_min", row["ms"]))
         cell["beside"] += [row["beside"]] if "beside" in row else []
     return times
 
@@ -247,18 +254,47 @@ def best(cells):
     return min(median(cells[name]) for name in ("ours", "ours:b01c", "ours:split") if name in cells)
 
 
-def table(times):
+def take_rates(times):
+    """The cases "rate ..." of the suite zoo leave the table.  The greatest rate that anyone reached: GB/s, and GFLOP/s of each dtype."""
+    rates = {}
+    for key in [key for key in times if key[0].startswith("rate ")]:
+        copy = key[0] == "rate copy"
+        rates["copy" if copy else key[2]] = max(cell["work"][copy] / min(cell["least"]) for cell in times[key].values())
+        del times[key]
+    return rates
+
+
+def bound(key, cells, rates):
+    """The least time that bytes and operations allow, over ours; None: no rate was measured."""
+    if "copy" not in rates or key[2] not in rates or "ours" not in cells:
+        return None
+    flops, moved = cells["ours"]["work"]
+    return max(flops / rates[key[2]], moved / rates["copy"]) / best(cells)
+
+
+def about_rates(rates):
+    """What the column "limit" is."""
+    if "copy" in rates:
+        products = ", ".join(f"{rate:.0f} GFLOP/s in {dtype}" for dtype, rate in rates.items() if dtype != "copy")
+        yield f"limit      the greater of bytes / ({rates['copy']:.1f} GB/s) and operations / ({products}), over our time in the better layout."
+        yield "           Bytes: each operand and result once.  Rates: the best measured here by anyone, of y = 2 * x and of a square product."
+        yield "           Above 1: arrays that stay in caches, or transforms, which need fewer operations"
+
+
+def table(times, rates):
     names = []
     for cells in times.values():
         names += [who for who in cells if who not in names]
     peers = [who for who in names if not who.startswith("ours")]
     wide = max(len(" ".join(key).strip()) for key in times) + 1
-    yield f"{'case':{wide}} {'ours ms':>11} {'error':>8}" + "".join(f" {who + ' ms':>14} {'ratio':>6}" for who in peers)
+    yield f"{'case':{wide}} {'ours ms':>11} {'error':>8}" + f" {'limit':>6}" * bool(rates) + "".join(f" {who + ' ms':>14} {'ratio':>6}" for who in peers)
     for key, cells in times.items():
         ours = median(cells["ours"]) if "ours" in cells else None
         wrong = cells["ours"]["err"] if ours else None
         line = f"{' '.join(part for part in key if part):{wide}} " + (f"{ours:11.5f}" if ours else f"{'-':>11}")
         line += f" {wrong:8.1e}" if wrong is not None else f" {'':8}"
+        share = bound(key, cells, rates)
+        line += (f" {share:6.2f}" if share else f" {'':6}") * bool(rates)
         for who in peers:
             there = who in cells
             line += f" {median(cells[who]):14.5f}" if there else f" {'-':>14}"
@@ -314,7 +350,7 @@ def overall(promise, times):
     """What a promise on many cases (patterns, with | between them) speaks of: each pair of (key, cells) it is to be judged on, once."""
     cases = promise[1].removesuffix(" least").removesuffix(" geometric mean")
     values = [score(promise, key, cells, times) for key, cells in times.items()
-              if "ours" in cells and any(fnmatch.fnmatch(key[0], case) for case in cases.split("|")) and speaks_of(promise, key)]
+              if "ours" in cells and any(fnmatch.fnmatch(key[0], case) for case in cases.split("|")) and speaks_of(promise, key, cells)]
     values = [value for value in values if value]
     if not values:
         return None
@@ -330,8 +366,11 @@ def verdict(value, least, aim, limit):
     return "aim not reached"
 
 
-def speaks_of(promise, key):
-    return any(fnmatch.fnmatch(passed, promise[2]) for passed in (key[1], f"{key[1]} {key[2]}"))
+def speaks_of(promise, key, cells):
+    """By the pass, with the dtype, and with whose kernel is ours in its better layout."""
+    ours = min((cells[name] for name in ("ours", "ours:b01c") if name in cells), key=median)
+    by = "library" if ours["algo"].split(":")[-1].startswith(LIBRARIES) else "own"
+    return any(fnmatch.fnmatch(passed, promise[2]) for passed in (key[1], f"{key[1]} {key[2]}", f"{key[1]} {key[2]} {by}"))
 
 
 def promises(suite, times):
@@ -339,7 +378,7 @@ def promises(suite, times):
     for promise in PROMISES:
         whole = promise[1].endswith((" least", " geometric mean"))
         for key, cells in [((promise[1], ""), None)] if whole and promise[0] == suite else times.items():
-            if not whole and (promise[0] != suite or promise[1] != key[0] or "ours" not in cells or not speaks_of(promise, key)):
+            if not whole and (promise[0] != suite or promise[1] != key[0] or "ours" not in cells or not speaks_of(promise, key, cells)):
                 continue
             if whole and promise[0] != suite:
                 continue
@@ -395,17 +434,20 @@ def busy():
     return (used() - before) / os.sysconf("SC_CLK_TCK") / 0.25
 
 
-def again(suite, device, only):
+def again(suite, args):
     """What prints the same again."""
-    if device == "cpu" and not only:
+    options = {"only": args.only and f"'{args.only}'", "shard": args.shard, "peers": args.peers}
+    given = "".join(f" --{name} {value}" for name, value in options.items() if value)
+    if args.device == "cpu" and not given:
         return f"make bench SUITE={suite}"
-    return f"bench/compare.py --suite {suite} --ours build/monochord --device {device}" + (f" --only '{only}'" if only else "")
+    return f"bench/compare.py --suite {suite} --ours build/monochord --device {args.device}{given}"
 
 
-def heading(suite, rounds, most_busy, ours, device, only):
+def heading(suite, rounds, most_busy, args):
+    ours, device = args.ours, args.device
     said = subprocess.run([ours, "--version"], stdout=subprocess.PIPE, text=True).stdout.strip()
     cc = subprocess.run([os.environ.get("CC", "cc"), "--version"], stdout=subprocess.PIPE, text=True).stdout.splitlines()[0]
-    yield f"{again(suite, device, only)}     {rounds} round{'s' if rounds > 1 else ''}, medians of medians"
+    yield f"{again(suite, args)}     {rounds} round{'s' if rounds > 1 else ''}, medians of medians"
     yield f"machine    {processor()}"
     yield f"load       {most_busy:.2f} processors busy before a round, at most" + ("; others were at work: do not believe this" if most_busy > 0.5 else "")
     yield f"software   monochord {said}, {cc}, {libraries()}"
@@ -432,18 +474,23 @@ def compare(suite, args):
     else:
         with tempfile.TemporaryDirectory() as folder:
             found = []
-            for row in run(contestants(suite, args.ours, folder, args.device, args.only, args.shard), args.rounds):
+            runs = contestants(suite, args.ours, folder, args.device, args.only, args.shard)
+            if args.peers:
+                runs = {who: command for who, command in runs.items() if who in ("ours", *args.peers.split(","))}
+            for row in run(runs, args.rounds):
                 found.append(row)
                 if args.save:
                     with open(args.save, "a") as out:
                         out.write(json.dumps(row) + "\n")
     times = sort(suite, found)
     rounds = min(len(cell["ms"]) for cells in times.values() for cell in cells.values())
-    lines = list(heading(suite, rounds, max(row["busy"] for row in found if row["who"] == "machine"), args.ours, args.device, args.only))
-    lines += [*table(times), *errors(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
+    rates = take_rates(times) if suite == "zoo" else {}
+    lines = list(heading(suite, rounds, max(row["busy"] for row in found if row["who"] == "machine"), args))
+    lines[-1:-1] = about_rates(rates)
+    lines += [*table(times, rates), *errors(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
-    if not args.no_result and not args.only and not args.shard:
+    if not args.no_result and not args.only and not args.shard and not args.peers:
         (HERE / "results").mkdir(exist_ok=True)
         name = suite if args.device == "cpu" else f"{suite}-{args.device}"
         (HERE / "results" / f"{name}.txt").write_text(text)
@@ -456,6 +503,7 @@ def main():
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--only", help="cases whose name and pass have this in them; leaves bench/results alone")
     args.add_argument("--shard", help="SEED:COUNT: so many layers of the suite zoo, drawn by the seed; leaves bench/results alone")
+    args.add_argument("--peers", help="only these, with commas between, such as torch,torch_last; leaves bench/results alone")
     args.add_argument("--save", help="append every object to this file, with who printed it")
     args.add_argument("--saved", help="run nothing: the table of what --save wrote, in one go or piece by piece")
     args.add_argument("--device", default="cpu", help="cuda: all that can run there, there")

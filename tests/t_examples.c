@@ -4,6 +4,7 @@
  * Invariant: programs are those of this build: they lie beside this one. */
 #include "cuda_test.h"
 #include "program.h"
+#include <math.h>
 
 static const struct row examples[] = {
     { "@/examples/tutorial_plain 3",  0, { "exp(x)", "Looping 3 times", "Used the c" } },
@@ -118,6 +119,7 @@ static const struct row examples[] = {
     { "@/monochord docs -v",          1, { "usage: monochord docs" } },
     { "@/monochord info loudly",      1, { "'loudly'", "monochord help info" } },
     { "@/monochord bench walking",    1, { "there is no suite 'walking'" } },
+    { "@/monochord bench exp --list", 1, { "--list is for the suite zoo" } },
     { "@/monochord bench exp --yaml", 1, { "'--yaml' is not understood" } },
     { "@/monochord wisdom",           1, { "usage: monochord wisdom" } },
     { "@/monochord wisdom import /dev/null", 1, { "wisdom" } },
@@ -187,6 +189,59 @@ TEST(examples_of_gpus_run_or_say_what_they_need)
     run_rows(there ? on_a_gpu : on_none, 1, output_of);
 }
 TEST(program_does_what_it_says) { run_rows(good, COUNT(good), output_of); }
+
+/* Layers of a class, which the first word of a line names. */
+static int of_class(const char *lines, const char *class)
+{
+    int n = 0;
+    for (const char *line = lines; *line; line = strchr(line, '\n') + 1) {
+        n += strncmp(line, class, strlen(class)) == 0 && line[strlen(class)] == ' ';
+    }
+    return n;
+}
+
+TEST(shards_have_the_same_share_of_each_class)
+{
+    static const char *const classes[] = { "depthwise", "grouped", "strided", "dilated", "few", "axis",
+                                           "three", "plain", "pointwise", "product", "norm" };
+    static const int counts[] = { COUNT(classes), 60, 120 };
+    int status, total = 0;
+    char *all = strdup(output_of("@/monochord bench zoo --list", &status));
+    for (const char *c = all; *c; c++) {
+        total += *c == '\n';
+    }
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        char command[64];
+        snprintf(command, sizeof command, "@/monochord bench zoo --list --shard 5:%d", counts[i]);
+        const char *shard = output_of(command, &status);
+        int found = 0;
+        for (size_t k = 0; k < COUNT(classes); k++) {
+            const int n = of_class(shard, classes[k]);
+            const double share = (double)counts[i] * of_class(all, classes[k]) / total;
+            CHECK(n >= 1 && (i == 0 || fabs(n - share) < 2), "%d of %s, %.1f expected", n, classes[k], share);
+            found += n;
+        }
+        CHECK(found == counts[i], "%d layers of %d", found, counts[i]);
+    }
+    free(all);
+}
+
+/* Ours and the peers draw by programs of their own. */
+TEST(shards_are_those_of_the_peers)
+{
+    int status;
+    output_of("python3 -c pass", &status);
+    if (status) {
+        SKIP("no python3");
+    }
+    const char *text = output_of(
+        "for shard in 1:11 2:120 -3:40 4:9999; do theirs=$(BENCH_SHARD=$shard python3 " TEST_ROOT
+        "/../bench/peers/networks.py) && ours=$(@/monochord bench zoo --list --shard $shard) && "
+        "[ -n \"$ours\" ] && [ \"$ours\" = \"$theirs\" ] || { echo $shard; exit 1; }; done",
+        &status);
+    CHECK(status == 0, "not the same layers: %s", text);
+}
+
 TEST(program_fails_with_a_message) { run_rows(bad, COUNT(bad), output_of); }
 
 /* docs/ops.md, docs/flags.md, docs/layers.md and docs/api/ops-*.md say what the tables say, and what the

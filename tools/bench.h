@@ -59,9 +59,9 @@ bool bench_net_report(struct bench_net *s, const struct result *r, bool good);
 /* monochord_bench_sums.c: a convolution of float32 operands, by its definition. */
 struct bench_sums {
     int64_t dims[3][5];     /* of x, w and y: first axis, second, and three others */
-    int axes, stride;       /* so many of the three are there: the last */
+    int axes;               /* so many of the three are there: the last */
     int dilation, groups;   /* w has channels / groups channels */
-    int64_t pad[3];
+    int64_t stride[3], pad[3];
     int result;             /* which of x, w, y */
     bool last;              /* the result has its second axis last; operands have it second */
     const float *operand[3];
@@ -71,9 +71,14 @@ double bench_sums_error(const struct bench_sums *s, const float *have); /* relat
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
-/* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets, zoo */
+/* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets, layouts; of zoo the convolutions and
+ * products */
 bool bench_conv(const char *suite);
-bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax, recurrent, einsum */
+/* monochord_bench_layers.c: pool, norm, softmax, recurrent, einsum; norms of zoo */
+bool bench_layers(const char *suite);
+bool bench_zoo(const char *suite);     /* monochord_bench_zoo.c */
+bool bench_in_shard(const char *name); /* a layer of zoo.def is drawn, or no shard is asked for */
+int bench_list_zoo(void);              /* the names of those layers */
 bool bench_linalg(const char *suite);  /* monochord_bench_linalg.c */
 bool bench_tables(const char *suite);  /* monochord_bench_tables.c: tables, random */
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */

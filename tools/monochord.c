@@ -25,9 +25,11 @@ static const struct command commands[] = {
     { "build", "MODEL -o FILE [OPTION ...]", "write a model as a bundle, which loads without a compiler", command_build, build_options },
     { "export", "MODEL --c FILE.c [OPTION ...]", "write a model as a C file that needs no library", command_export, export_options },
     { "demo",   "[PAGE]",               "train LeNet on generated digits and export it as C, time the tutorial's loop against NumPy; writes report.html", command_demo },
-    { "bench",  "SUITE [--only TEXT] [--json]", "run benchmarks; without SUITE list the suites", command_bench,
-      "  --only TEXT  only the cases whose names contain TEXT\n"
-      "  --json       print one object a line\n" },
+    { "bench",  "SUITE [OPTION ...]", "run benchmarks; without SUITE list the suites", command_bench,
+      "  --only TEXT          only the cases whose names contain TEXT\n"
+      "  --shard SEED:COUNT   so many layers of the suite zoo, drawn by the seed, the same share of each class\n"
+      "  --list               only name the layers of the suite zoo\n"
+      "  --json               print one object a line\n" },
     { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "show, clear, export or import the results of timing on this machine", command_wisdom },
     { "ops",    "[WORD ...]",           "list the ops, or those whose name or description has each word", command_ops },
     { "docs",   "DIR",                  "write DIR/ops.md, DIR/flags.md, DIR/layers.md and DIR/api/ops-*.md from the tables", command_docs },

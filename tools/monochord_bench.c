@@ -1,5 +1,5 @@
-/* monochord_bench.c: `monochord bench SUITE [--only TEXT] [--shard SEED:COUNT] [--json]`: the table of
- * suites, and how results are printed.
+/* monochord_bench.c: `monochord bench SUITE [--only TEXT] [--shard SEED:COUNT] [--list] [--json]`: the table
+ * of suites, and how results are printed.  --list names the layers of the suite zoo.
  *
  * Invariant: with --json standard output holds one object a line and nothing else. */
 #include "bench.h"
@@ -24,7 +24,7 @@ static const struct suite {
     { "nets", bench_conv,
       "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
     { "layouts", bench_conv, "convolutions of AlexNet, VGG-A, ResNet-50 with channels innermost and not" },
-    { "zoo", bench_conv, "layers of MobileNet, ResNeXt, DeepLab and others by class, in both layouts" },
+    { "zoo", bench_zoo, "convolutions, products and norms of ten networks by class, in both layouts" },
     { "few", bench_conv, "convolutions of one and three channels" },
     { "planning", bench_planning, "planning the layers of LeNet and AlexNet: by measuring, and from wisdom" },
     { "pool", bench_layers, "pooling, forward and with gradients" },
@@ -199,11 +199,14 @@ static int list_suites(void)
 int command_bench(int argc, char **argv)
 {
     const char *name = NULL;
+    bool list = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = true;
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
+        } else if (strcmp(argv[i], "--list") == 0) {
+            list = true;
         } else if (strcmp(argv[i], "--shard") == 0 && i + 1 < argc) {
             if (sscanf(argv[++i], "%" SCNd64 ":%" SCNd64, &shard.seed, &shard.count) != 2 ||
                 shard.count < 1) {
@@ -217,6 +220,9 @@ int command_bench(int argc, char **argv)
     }
     if (!name) {
         return list_suites();
+    }
+    if (list) {
+        return strcmp(name, "zoo") == 0 ? bench_list_zoo() : complain("--list is for the suite zoo");
     }
     if (strcmp(name, "compile-child") == 0) { /* a process of its own for the suite compile */
         return bench_compile_child();

@@ -1,9 +1,9 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128;
  * narrow, which allows fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are
  * gathered while they are multiplied; room, which allows less workspace; few, those of one and three
- * channels; nets, the layers that networks are made of; zoo, those of zoo.def, some of them with --shard;
- * layouts, those of steps of training, with channels innermost and not.  bench/peers/layers.py has the same
- * table.
+ * channels; nets, the layers that networks are made of; zoo, the convolutions and products of zoo.def, some
+ * of them with --shard; layouts, those of steps of training, with channels innermost and not.
+ * bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included;
  * with "b01c", what one gets who keeps channels innermost. */
@@ -20,12 +20,19 @@
 #define AXES1(n)    { 1, 1, n }
 #define AXES2(m, n) { 1, m, n }
 #define AXES3(l, m, n) { l, m, n }
+#define ALONG(...)  COUNTED(__VA_ARGS__, 3, 2, 1, )
 #define ZOO(class, name, c, in, f, k, stride, pad, dilation, groups)                                         \
-    ZOO_OF(class, name, 1, c, in, f, k, stride, pad, dilation, groups)                                       \
-    ZOO_OF(class, name, 16, c, in, f, k, stride, pad, dilation, groups)
-#define ZOO_OF(class, name, n, c, in, f, k, stride, pad, dilation, groups)                                   \
+    ZOO_OF(class, name, 1, c, in, f, k, stride, pad, dilation, groups, { 0 }, { 0 })                         \
+    ZOO_OF(class, name, 16, c, in, f, k, stride, pad, dilation, groups, { 0 }, { 0 })
+#define ZOO_AXES(class, name, c, in, f, k, strides, pads, dilation, groups)                                  \
+    ZOO_OF(class, name, 1, c, in, f, k, 0, 0, dilation, groups, AXES strides, AXES pads)                     \
+    ZOO_OF(class, name, 16, c, in, f, k, 0, 0, dilation, groups, AXES strides, AXES pads)
+#define ZOO_OF(class, name, n, c, in, f, k, stride, pad, dilation, groups, ...)                              \
     { "zoo", #class " " name " b" #n, n, c, AXES in, f, AXES k, stride, pad, false, false, NULL,              \
-      dilation, groups },
+      dilation, groups, ALONG in, false, __VA_ARGS__ },
+#define PRODUCT(name, rows, c, f) PRODUCT_OF(name, 1, rows, c, f) PRODUCT_OF(name, 16, rows, c, f)
+#define PRODUCT_OF(name, n, rows, c, f) DENSE("zoo", "product " name " b" #n, n * rows, c, f)
+#define DENSE(suite, name, n, c, f) { suite, name, n, c, ONE(1), f, ONE(1), 1, 0, .product = true },
 static const struct layer {
     const char *suite, *name;
     int n, c;
@@ -37,6 +44,9 @@ static const struct layer {
     bool twin;             /* timed in turns with the row in front */
     const char *workspace; /* a cap, which its suite gives it; NULL: as the flag says */
     int dilation, groups;  /* 0: 1 */
+    int axes;              /* 0: as many as the sizes tell */
+    bool product;          /* n rows, no axes */
+    int64_t strides[3], pads[3]; /* of each axis, where `stride` is 0 */
 } layers[] = {
     /* those of the benchmark that compared convolutions in 2014 */
     { "conv",    "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
@@ -80,6 +90,9 @@ static const struct layer {
     { "nets",    "double 5x5 b8",      8,   64,  TWO(32),    128, TWO(5),  1, 0, .wide = true },
     { "nets",    "double three axes b2", 2, 64,  THREE(16),  64,  THREE(3), 1, 1, .wide = true },
 #include "zoo.def"
+    /* the rate of products: on a processor, on a GPU */
+    DENSE("rate here", "rate product", 2048, 2048, 2048)
+    DENSE("rate there", "rate product", 8192, 8192, 8192)
     /* of steps of training */
     { "layouts", "AlexNet 1",       128, 3,    TWO(224),  64,   TWO(11),  4, 2 },
     { "layouts", "AlexNet 2",       128, 64,   TWO(27),   192,  TWO(5),   1, 2 },
@@ -103,10 +116,11 @@ static const struct layer {
 static const struct pass {
     const char *name, *inputs, *call;
     int result;
+    const char *dense;
 } passes[] = {
-    { "fwd",     "x, w", "conv(x, w",         2 },
-    { "inputs",  "w, y", "conv_inputs(w, y",  0 },
-    { "weights", "x, y", "conv_weights(x, y", 1 },
+    { "fwd",     "x, w", "conv(x, w",         2, "dot(x, w.T)" },
+    { "inputs",  "w, y", "conv_inputs(w, y",  0, "dot(y, w)" },
+    { "weights", "x, y", "conv_weights(x, y", 1, "dot(y.T, x)" },
 };
 enum { FLOAT32 = 1, TF32 = 2, BFLOAT16 = 4, EVERY_MODE = 7 }; /* sets of rows of modes[] */
 static const struct mode { const char *name, *precision; mc_dtype dtype; } modes[] = {
@@ -137,16 +151,21 @@ static const struct suite {
     { "layouts", { "layouts" },         EVERY_MODE,          EVERY_MODE & ~FLOAT32,  true,  0.1, { "auto" }, .here = 16 },
 };
 
-/* Spatial axes: k tells, which has a 1 for those that are not there. */
+/* Spatial axes: in[] has a 1 for those that are not there. */
 static int axes(const struct layer *l)
 {
-    return l->in[0] > 1 ? 3 : l->in[1] > 1 ? 2 : 1;
+    return l->product ? 0 : l->axes ? l->axes : l->in[0] > 1 ? 3 : l->in[1] > 1 ? 2 : 1;
+}
+
+static int64_t stride(const struct layer *l, int axis)
+{
+    return l->stride ? l->stride : l->strides[axis];
 }
 
 /* Along axes with more than one tap. */
 static int64_t pad(const struct layer *l, int axis)
 {
-    return l->k[axis] > 1 ? l->pad : 0;
+    return l->k[axis] == 1 ? 0 : l->stride ? l->pad : l->pads[axis];
 }
 
 static int dilation(const struct layer *l)
@@ -162,7 +181,7 @@ static int groups(const struct layer *l)
 static int64_t out(const struct layer *l, int axis)
 {
     const int64_t extent = (l->k[axis] - 1) * dilation(l) + 1;
-    return axis < 3 - axes(l) ? 1 : (l->in[axis] + 2 * pad(l, axis) - extent) / l->stride + 1;
+    return axis < 3 - axes(l) ? 1 : (l->in[axis] + 2 * pad(l, axis) - extent) / stride(l, axis) + 1;
 }
 
 /* Sizes of x, w and y: first axis, second, and three others. */
@@ -173,24 +192,30 @@ static void sizes(const struct layer *l, int64_t dims[3][5])
     memcpy(dims[2], (int64_t[]){ l->n, l->f, out(l, 0), out(l, 1), out(l, 2) }, sizeof dims[2]);
 }
 
+/* "[32, 32]", of the axes that are there. */
+static const char *list(const struct layer *l, const int64_t value[3], char to[64])
+{
+    size_t used = (size_t)snprintf(to, 64, "[");
+    for (int i = 3 - axes(l); i < 3; i++) {
+        used += (size_t)snprintf(to + used, 64 - used, "%lld%s", (long long)value[i], i < 2 ? ", " : "]");
+    }
+    return to;
+}
+
 /* "borrow(conv_inputs(w, y, [32, 32], ...))" */
 static void formula(const struct layer *l, const struct pass *p, bool last, char *to, size_t room)
 {
     static const char *const layouts[] = { "", ", layout='b0c'", ", layout='b01c'", ", layout='b012c'" };
-    const int64_t *shape = p->result == 0 ? l->in : l->k;
-    char sizes_text[64] = ", [";
-    for (int i = 3 - axes(l); i < 3; i++) {
-        size_t used = strlen(sizes_text);
-        snprintf(sizes_text + used, sizeof sizes_text - used, "%lld%s", (long long)shape[i],
-                 i < 2 ? ", " : "]");
+    const int64_t pads[] = { pad(l, 0), pad(l, 1), pad(l, 2) };
+    const int64_t strides[] = { stride(l, 0), stride(l, 1), stride(l, 2) };
+    char size[64], step[64], border[64];
+    if (l->product) {
+        snprintf(to, room, "borrow(%s)", p->dense);
+        return;
     }
-    char pads[64] = "[";
-    for (int i = 3 - axes(l); i < 3; i++) {
-        size_t used = strlen(pads);
-        snprintf(pads + used, sizeof pads - used, "%lld%s", (long long)pad(l, i), i < 2 ? ", " : "]");
-    }
-    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%s, dilation=%d, groups=%d%s))", p->call,
-             p->result == 2 ? "" : sizes_text, l->stride, pads, dilation(l), groups(l),
+    snprintf(to, room, "borrow(%s%s%s, flip=False, stride=%s, border=%s, dilation=%d, groups=%d%s))", p->call,
+             p->result == 2 ? "" : ", ", p->result == 2 ? "" : list(l, p->result == 0 ? l->in : l->k, size),
+             list(l, strides, step), list(l, pads, border), dilation(l), groups(l),
              layouts[last ? axes(l) : 0]);
 }
 
@@ -312,8 +337,8 @@ static double error_of(const struct timed *t)
 {
     const struct layer *l = t->l;
     struct bench_sums sums = {
-        .axes = axes(l), .stride = l->stride, .dilation = dilation(l),
-        .groups = groups(l), .pad = { pad(l, 0), pad(l, 1), pad(l, 2) },
+        .axes = axes(l), .stride = { stride(l, 0), stride(l, 1), stride(l, 2) },
+        .dilation = dilation(l), .groups = groups(l), .pad = { pad(l, 0), pad(l, 1), pad(l, 2) },
         .result = t->p->result, .last = t->last
     };
     mc_array *home = must(mc_array_to(t->b.out[0], "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
@@ -333,6 +358,12 @@ static void report(const struct suite *suite, const struct timed *t, const struc
     struct result r = { suite->name, l->name, t->p->name, m->name, t->algo, time };
     r.flops = 2. * l->n * l->f * (l->c / groups(l)) *
               (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
+    int64_t dims[3][5];
+    sizes(l, dims);
+    for (int i = 0; i < 3; i++) {
+        const int64_t n = dims[i][0] * dims[i][1] * dims[i][2] * dims[i][3] * dims[i][4];
+        r.bytes += (double)mc_dtype_size(m->dtype) * (double)n;
+    }
     r.error = error_of(t);
     bench_report(&r);
 }
@@ -370,6 +401,11 @@ static bool measure(const struct suite *suite, int n, const struct layer *twin, 
     return good;
 }
 
+static bool is_rate(const struct layer *l)
+{
+    return strncmp(l->suite, "rate", 4) == 0;
+}
+
 /* The rows of n twins in a suite, as many as are asked for: with its images, and within its room. */
 struct rows {
     struct layer row[MOST_TURNS];
@@ -383,7 +419,7 @@ static void add_row(struct rows *r, const struct layer *l, const struct suite *s
     char wanted[64];
     snprintf(r->name[r->n], sizeof r->name[r->n], "%s%s%s", l->name, room ? " in " : "", room ? room : "");
     snprintf(wanted, sizeof wanted, "%s %s", r->name[r->n], p->name);
-    if (bench_wanted(wanted, m->name)) {
+    if (is_rate(l) || bench_wanted(wanted, m->name)) {
         r->row[r->n] = *l;
         r->row[r->n].name = r->name[r->n];
         r->row[r->n].n = bench_far() || !s->here ? l->n : s->here;
@@ -397,7 +433,8 @@ static bool measure_all(const struct suite *s, int n, const struct layer *l, con
 {
     bool good = true;
     int solvers = bench_far() ? 1 + (s->there != NULL) : COUNT(s->solvers);
-    int layouts = (bench_far() || s->here || (s->both && axes(l) > 1)) && s->last ? 2 : 1;
+    const bool turned = axes(l) > 0 && (bench_far() || s->here || (s->both && axes(l) > 1));
+    const int layouts = turned && s->last ? 2 : 1;
     unsigned asked = bench_far() ? s->modes : s->modes & ~s->only_there;
     for (int i = 0; i < COUNT(modes) * layouts * solvers; i++) {
         const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
@@ -427,33 +464,14 @@ static int twins(const struct layer *l)
     return n;
 }
 
-/* Orders the rows of zoo.def for a seed: FNV-1a of the seed's decimals and the layer's name. */
-static uint32_t draw(int64_t seed, const char *name)
+static bool serves(const struct suite *s, const struct layer *l, const struct pass *p)
 {
-    char text[96];
-    uint32_t hash = 2166136261u;
-    snprintf(text, sizeof text, "%lld %s", (long long)seed, name);
-    for (const char *c = text; *c; c++) {
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    if (is_rate(l)) {
+        return strcmp(s->name, "zoo") == 0 && p == passes &&
+               strcmp(l->suite, bench_far() ? "rate there" : "rate here") == 0;
     }
-    return hash;
-}
-
-/* One of the first `count` of the seed's order, or no shard is asked for. */
-static bool in_shard(const struct layer *l)
-{
-    const struct bench_shard shard = bench_shard();
-    int64_t before = 0;
-    for (const struct layer *o = layers; o < layers + COUNT(layers); o++) {
-        before += strcmp(o->suite, "zoo") == 0 && draw(shard.seed, o->name) < draw(shard.seed, l->name);
-    }
-    return shard.count == 0 || before < shard.count;
-}
-
-static bool serves(const struct suite *s, const struct layer *l)
-{
-    return (strcmp(s->name, "zoo") != 0 || in_shard(l)) &&
-           (strcmp(l->suite, s->layers[0]) == 0 || (s->layers[1] && strcmp(l->suite, s->layers[1]) == 0));
+    return (strcmp(l->suite, s->layers[0]) == 0 || (s->layers[1] && strcmp(l->suite, s->layers[1]) == 0)) &&
+           (strcmp(l->suite, "zoo") != 0 || bench_in_shard(l->name));
 }
 
 bool bench_conv(const char *suite)
@@ -464,8 +482,8 @@ bool bench_conv(const char *suite)
         s++;
     }
     for (const struct layer *l = layers; l < layers + COUNT(layers); l += twins(l)) {
-        for (int i = 0; i < COUNT(passes) && serves(s, l); i++) {
-            good = measure_all(s, twins(l), l, &passes[i]) && good;
+        for (int i = 0; i < COUNT(passes); i++) {
+            good = (!serves(s, l, &passes[i]) || measure_all(s, twins(l), l, &passes[i])) && good;
         }
     }
     return good;

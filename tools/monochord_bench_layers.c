@@ -1,5 +1,5 @@
 /* monochord_bench_layers.c: layers between convolutions, and recurrent ones: pool, norm, softmax, recurrent;
- * and einsum, whose cases are formulas as theirs are.
+ * the norms of the suite zoo; and einsum, whose cases are formulas as theirs are.
  *
  * Invariant: errors are against the same formulas on the same numbers in float64. */
 #include "bench.h"
@@ -44,6 +44,22 @@
     { "recurrent", "lstm h" #h " b" #b, "fwd+bwd", CELL(h, b, 4), LSTM(h), GRADIENTS, 2. / h }, \
     { "recurrent", "gru h" #h " b" #b, "fwd", CELL(h, b, 3), GRU(h), FORWARD, 2. / h }, \
     { "recurrent", "gru h" #h " b" #b, "fwd+bwd", CELL(h, b, 3), GRU(h), GRADIENTS, 2. / h }
+
+/* Norms of zoo.def, forward and with the gradients of all inputs. */
+#define SIZES(...) __VA_ARGS__
+#define OF_batch(channels, rows, columns) channels
+#define OF_layer(rows, columns) columns
+#define NORM(kind, name, sizes) NORM_OF(kind, name, 1, sizes) NORM_OF(kind, name, 16, sizes)
+#define NORM_OF(kind, name, n, sizes) NORM_##kind("norm " name " b" #n, n, sizes)
+#define NORM_batch(name, n, sizes) SCALED(name, n, sizes, OF_batch sizes, BATCH)
+#define NORM_layer(name, n, sizes) SCALED(name, n, sizes, OF_layer sizes, "y = layer_norm(x, g, b)")
+#define NORM_softmax(name, n, sizes) \
+    { "zoo", name, "fwd", { X(n, SIZES sizes) }, "y = softmax(x)", FORWARD }, \
+    { "zoo", name, "fwd+bwd", { X(n, SIZES sizes), V(n, SIZES sizes) }, "y = softmax(x)", BACKWARD },
+#define SCALED(name, n, sizes, parameters, formula) \
+    { "zoo", name, "fwd", { X(n, SIZES sizes), PARAMETERS(parameters) }, formula, FORWARD }, \
+    { "zoo", name, "fwd+bwd", { X(n, SIZES sizes), PARAMETERS(parameters), V(n, SIZES sizes) }, formula, \
+      "borrow(y), borrow(grad(sum(y * v), g)), borrow(grad(sum(y * v), b)), borrow(grad(sum(y * v), x))" },
 
 static const struct layer_case {
     const char *suite, *name, *pass;
@@ -114,6 +130,8 @@ static const struct layer_case {
       { X(8, 21, 64, 64), V(8, 21, 64, 64) },
       "y = dnn_softmax(x)",
       BACKWARD },
+#include "zoo.def"
+    { "zoo", "rate copy", "fwd", { X(64 << 20) }, "y = 2 * x", FORWARD },
     CELLS(256, 1), CELLS(256, 32), CELLS(256, 128), CELLS(1024, 1), CELLS(1024, 32), CELLS(1024, 128),
     { "recurrent", "mgu h256 b32", "fwd", CELL(256, 32, 2), MGU(256), FORWARD, 2. / 256 },
     { "recurrent", "mgu h256 b32", "fwd+bwd", CELL(256, 32, 2), MGU(256), GRADIENTS, 2. / 256 },
@@ -164,9 +182,11 @@ static bool make(const struct layer_case *c, mc_dtype dtype, const struct bench_
         if (like) {
             b->in[b->nin] = must(mc_array_cast(like->in[b->nin], dtype));
         } else {
-            b->in[b->nin] = must(mc_array_new(dtype, rank_of(dims), dims));
-            random_fill(b->in[b->nin], &state, 2);
-            centre(b->in[b->nin], c->variance);
+            mc_array *numbers = must(mc_array_new(MC_FLOAT32, rank_of(dims), dims));
+            random_fill(numbers, &state, 2);
+            centre(numbers, c->variance);
+            b->in[b->nin] = must(mc_array_cast(numbers, dtype));
+            mc_array_unref(&numbers);
         }
     }
     for (int i = 0; i < b->nin; i++) {
@@ -189,29 +209,32 @@ static double error_of(const struct layer_case *c, const struct bench_function *
     double wrong = 0, all = 0;
     if (make(c, MC_FLOAT64, b, &truth) && bench_call(&truth)) {
         bench_home(&truth);
-        const float *have = mc_array_data(b->out[b->nout - 1]);
+        mc_array *last = must(mc_array_cast(b->out[b->nout - 1], MC_FLOAT32));
+        const float *have = mc_array_data(last);
         const double *want = mc_array_data(truth.out[b->nout - 1]);
-        for (int64_t i = mc_array_size(b->out[b->nout - 1]); i-- > 0;) {
+        for (int64_t i = mc_array_size(last); i-- > 0;) {
             wrong += (have[i] - want[i]) * (have[i] - want[i]);
             all += want[i] * want[i];
         }
+        mc_array_unref(&last);
     }
     bench_free(&truth);
     return all > 0 ? sqrt(wrong / all) : -1;
 }
 
-static bool run(const struct layer_case *c)
+static bool run(const struct layer_case *c, mc_dtype dtype)
 {
     struct bench_function b = { 0 };
-    struct result r = { c->suite, c->name, c->pass, "float32", "" };
-    bool good = make(c, MC_FLOAT32, NULL, &b) &&
-                (r.time = time_calls(bench_call, &b, bench_seconds() / 2)).calls > 0;
+    const bool zoo = strcmp(c->suite, "zoo") == 0;
+    const double size = (double)mc_dtype_size(dtype), seconds = zoo ? 0.05 : bench_seconds() / 2;
+    struct result r = { c->suite, c->name, c->pass, mc_dtype_name(dtype), zoo ? "auto" : "" };
+    bool good = make(c, dtype, NULL, &b) && (r.time = time_calls(bench_call, &b, seconds)).calls > 0;
     if (good) {
         for (int i = 0; i < b.nin; i++) {
-            r.bytes += 4. * (double)mc_array_size(b.in[i]);
+            r.bytes += size * (double)mc_array_size(b.in[i]);
         }
         for (int i = 0; i < b.nout; i++) {
-            r.bytes += 4. * (double)mc_array_size(b.out[i]);
+            r.bytes += size * (double)mc_array_size(b.out[i]);
         }
         bench_home(&b);
         r.error = error_of(c, &b);
@@ -259,8 +282,15 @@ bool bench_layers(const char *suite)
     bool good = strcmp(suite, "recurrent") != 0 || !bench_wanted(compiling[0], "") ||
                 bench_children(suite, "recurrent-child", compiling, MOST_ROUNDS);
     for (int i = 0; i < COUNT(cases); i++) {
-        if (strcmp(cases[i].suite, suite) == 0 && bench_wanted(cases[i].name, "")) {
-            good = run(&cases[i]) && good;
+        const struct layer_case *c = &cases[i];
+        const bool zoo = strcmp(suite, "zoo") == 0, rate = zoo && strncmp(c->name, "rate", 4) == 0;
+        if (strcmp(c->suite, suite) != 0 || (zoo && !rate && !bench_in_shard(c->name)) ||
+            (!rate && !bench_wanted(c->name, c->pass))) {
+            continue;
+        }
+        good = run(c, MC_FLOAT32) && good;
+        if (zoo && !rate && bench_far()) {
+            good = run(c, MC_BFLOAT16) && good;
         }
     }
     return good;

@@ -33,7 +33,7 @@ static double element(const struct bench_sums *s, const int64_t at[5])
             bool meet = true;
             for (int k = 0; k < 3; k++) {
                 bool there = k >= 3 - s->axes;
-                int64_t stride = there ? s->stride : 1, pad = there ? s->pad[k] : 0;
+                int64_t stride = there ? s->stride[k] : 1, pad = there ? s->pad[k] : 0;
                 w[k] = s->result == 1 ? at[2 + k] : rest[k];
                 int64_t far = w[k] * s->dilation, from = at[2 + k] + pad - far;
                 y[k] = s->result == 2 ? at[2 + k] : s->result == 1 ? rest[k] : from / stride;

@@ -1,9 +1,10 @@
-"""between.py: the layers between convolutions by PyTorch: pool, norm, softmax, forward and with gradients; on a GPU compiled and
-replayed too."""
+"""between.py: the layers between convolutions by PyTorch: pool, norm, softmax, and the norms of zoo, forward and with gradients; on a GPU
+compiled and replayed too."""
 import torch
 import torch.nn.functional as F
 
-from peer import DEVICE, SECONDS, THREADS, error, floats, report, ways
+from networks import RATES, shard
+from peer import DEVICE, ONLY, SECONDS, THREADS, WAYS, error, floats, recorded, report, wanted, ways
 from shapes import BETWEEN
 
 
@@ -41,6 +42,39 @@ def softmax(x):
 
 def logsoftmax(x):
     return torch.log_softmax(x, 1)
+
+
+def layernorm(x, g, b):
+    return F.layer_norm(x, x.shape[1:], g, b)
+
+
+def copy(x):
+    return 2 * x
+
+
+def gradients(f, *args):
+    """Of all inputs; the last argument is the gradient in y, the first result that in x."""
+    free, v = [a.detach().clone().requires_grad_() for a in args[:-1]], args[-1]
+    return lambda: torch.autograd.grad(f(*free), free, v)
+
+
+def zoo():
+    """Norms.  On a GPU each call is recorded, as the convolutions are, eager and compiled."""
+    torch.set_num_threads(THREADS)
+    norms = [layer for layer in shard() if layer[1] not in ("conv", "product") and wanted(layer[0], "fwd", "fwd+bwd")]
+    for mode, dtype in [("float32", torch.float32)] + [("bfloat16", torch.bfloat16)] * (DEVICE != "cpu"):
+        for name, word, shape in norms + RATES[1:] * (mode == "float32"):
+            f, rate = globals()[word], name.startswith("rate")
+            args = [torch.from_numpy(floats(*size)).to(DEVICE, dtype) for size in [shape] + [shape[1:2]] * (2 if word in ("batch", "layernorm") else 0)]
+            v = torch.from_numpy(floats(*shape)).to(DEVICE, dtype)
+            limits = {"seconds": 0.05, "dtype": mode, "always": rate}
+            for way in ["eager"] + ["compile"] * (DEVICE != "cpu" and not rate and "compile" in WAYS):
+                made = torch.compile(f) if way == "compile" else f
+                calls = {"fwd": lambda: made(*args), "fwd+bwd": gradients(made, *args, v)}
+                for which in ["fwd"] if rate else [which for which in calls if ONLY in f"{name} {which}"]:
+                    once = recorded(calls[which]) if DEVICE != "cpu" else calls[which]
+                    moved = args[0].nbytes * (2 if which == "fwd" else 4)
+                    report("zoo", name, once, which, "" if way == "eager" else way, moved=moved, **limits)
 
 
 def gradient(f, x, rest, v):

@@ -1,9 +1,11 @@
-"""jaxed.py: the suites exp, elementwise, rows, softmax, pool, norm and conv128 by JAX; each case is one function that XLA compiled.
+"""jaxed.py: the suites exp, elementwise, rows, softmax, pool, norm, and on a GPU conv128 and zoo by JAX; each case is one function that XLA compiled.
 
 Forward with gradients is one function as well, whose results are y and the gradients, as ours are."""
+import math
 import os
 
-from peer import DEVICE, SECONDS, error, floats, report, rng
+from networks import along, extents, shard
+from peer import DEVICE, ONLY, SECONDS, error, floats, report, rng, wanted
 from shapes import BETWEEN, LAYERS
 
 os.environ["JAX_PLATFORMS"] = DEVICE  # where there is none: an error, not another device
@@ -102,26 +104,69 @@ def between(suite):
         timed(suite, case, backward(f, 1), [*args, v], "fwd+bwd", seconds=SECONDS / 2)
 
 
-def convolutions(suite):
-    """On a GPU only: on two processors XLA takes 4 to 15 seconds for a call."""
-    for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite] if DEVICE != "cpu" else []:
-        out = (size + 2 * pad - k) // stride + 1
-        shapes = ((n, c) + (size,) * axes, (f, c) + (k,) * axes, (n, f) + (out,) * axes)
-        x, w, y = there(*(2 * rng.random(s, dtype="float32") - 1 for s in shapes))
+def bits(dtype, *shapes):
+    """On the device, centred: sums that cancel show errors."""
+    return there(*(jnp.asarray(2 * rng.random(s, dtype="float32") - 1, dtype) for s in shapes))
 
-        def conv(x, w):
-            return lax.conv_general_dilated(x, w, (stride,) * axes, [(pad, pad)] * axes)
 
-        passes = {
-            "fwd": (conv, x, w),
-            "inputs": (lambda y, w: jax.linear_transpose(lambda x: conv(x, w), x)(y)[0], y, w),
-            "weights": (lambda x, y: jax.linear_transpose(lambda w: conv(x, w), w)(y)[0], x, y),
-        }
-        for which, (once, *args) in passes.items():
+def passes(suite, name, op, dtype, x, w, y, **said):
+    """Those of a function that is linear in each of its operands."""
+    by = {
+        "fwd": (op, x, w),
+        "inputs": (lambda y, w: jax.linear_transpose(lambda x: op(x, w), x)(y)[0], y, w),
+        "weights": (lambda x, y: jax.linear_transpose(lambda w: op(x, w), w)(y)[0], x, y),
+    }
+    for which, (once, *args) in by.items():
+        if ONLY in f"{name} {which}":
             made = jax.jit(once)
-            report(suite, name, lambda: made(*args), which, flops=2.0 * n * f * c * (out * k) ** axes, seconds=0.1, calls=1)
+            report(suite, name, lambda: made(*args), which, dtype=dtype, **said)
+
+
+def convolution(suite, name, sizes, dtype="float32", **limits):
+    n, c, size, f, k, strides, pads, dilation, groups = sizes
+    out = extents(size, k, strides, pads, dilation)
+    x, w, y = bits(dtype, (n, c) + size, (f, c // groups) + k, (n, f) + out)
+
+    def op(x, w):
+        return lax.conv_general_dilated(x, w, strides, [(p, p) for p in pads], rhs_dilation=(dilation,) * len(k), feature_group_count=groups)
+
+    passes(suite, name, op, dtype, x, w, y, flops=2.0 * n * f * (c // groups) * math.prod(out) * math.prod(k), **limits)
+
+
+def product(name, sizes, dtype):
+    m, c, f = sizes
+    passes("zoo", name, lambda x, w: x @ w.T, dtype, *bits(dtype, (m, c), (f, c), (m, f)), flops=2.0 * m * c * f, seconds=0.05)
+
+
+def norm(name, word, size, dtype):
+    f, scaled = BY_WORD[word], word in ("batch", "layernorm")
+    *args, v = there(*(jnp.asarray(floats(*s), dtype) for s in [size, *[size[1:2]] * (2 * scaled), size]))
+    moved = {"fwd": 2 * v.nbytes, "fwd+bwd": 4 * v.nbytes}
+    timed("zoo", name, f, args, "fwd", dtype=dtype, moved=moved["fwd"], seconds=0.05)
+    timed("zoo", name, backward(f, len(args)), [*args, v], "fwd+bwd", dtype=dtype, moved=moved["fwd+bwd"], seconds=0.05)
+
+
+def convolutions(suite):
+    for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]:
+        convolution(suite, name, (n, c, (size,) * axes, f, (k,) * axes, *along((k,) * axes, stride, pad), 1, 1), seconds=0.1, calls=1)
+
+
+def zoo():
+    for dtype in ("float32", "bfloat16"):
+        for name, what, sizes in shard():
+            if not wanted(name, "fwd", "inputs", "weights", "fwd+bwd"):
+                continue
+            if what == "conv":
+                convolution("zoo", name, sizes, dtype, seconds=0.05)
+            elif what == "product":
+                product(name, sizes, dtype)
+            else:
+                norm(name, what, sizes, dtype)
 
 
 def run(suite):
-    own = {"exp": exp, "elementwise": elementwise, "rows": rows, "conv128": lambda: convolutions("conv128")}
-    own.get(suite, lambda: between(suite))()
+    own = {"exp": exp, "elementwise": elementwise, "rows": rows}
+    if DEVICE != "cpu":  # on two processors XLA takes 4 to 15 seconds for a call
+        own.update({"conv128": lambda: convolutions("conv128"), "zoo": zoo})
+    if suite in BETWEEN or suite in own:
+        own.get(suite, lambda: between(suite))()

@@ -1,11 +1,12 @@
-"""layers.py: convolutions in three passes by PyTorch."""
+"""layers.py: convolutions in three passes by PyTorch, and the products of the suite zoo."""
 import math
 
 import numpy
 import torch
 
-from peer import DEVICE, ONLY, THREADS, recorded, report, rng
-from shapes import LAYERS, shard
+from networks import RATES, along, extents, shard
+from peer import DEVICE, ONLY, THREADS, recorded, report, rng, wanted
+from shapes import LAYERS
 
 MODES = {"narrow": [("tf32", torch.float32), ("bfloat16", torch.bfloat16)]}
 if DEVICE != "cpu":  # device time: recorded calls, as ours are, by the fastest of all of cuDNN's engines
@@ -24,16 +25,25 @@ def run(suite, last=False):
     for name, dtype in MODES.get(suite, [("float32", torch.float32)]):
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
         run_mode(suite, last, name, dtype)
+        if suite == "zoo" and not last:
+            products(name, dtype)
+
+
+def convolutions(suite):
+    """(name, sizes as of networks.zoo)"""
+    if suite == "zoo":
+        return [(name, sizes) for name, what, sizes in shard() if what == "conv" and wanted(name, "fwd", "inputs", "weights")]
+    return [(name, (n, c, (size,) * axes, f, (k,) * axes, *along((k,) * axes, stride, pad), 1, 1))
+            for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]]
 
 
 def run_mode(suite, last, mode, dtype):
     usual = dtype
-    rows = shard() if suite == "zoo" else [(*layer[:3], layer[3:4] * layer[8], layer[4], layer[5:6] * layer[8], *layer[6:8], 1, 1) for layer in LAYERS[suite]]
-    for name, n, c, size, f, k, stride, pad, dilation, groups in rows:
-        axes, pad = len(size), [pad if taps > 1 else 0 for taps in k]  # along axes with more than one tap
+    for name, (n, c, size, f, k, stride, pad, dilation, groups) in convolutions(suite):
+        axes = len(size)
         dtype = torch.float64 if name.startswith("double") else usual
         limits = {"seconds": SECONDS[suite], "calls": CALLS[suite], "dtype": "float64" if dtype == torch.float64 else mode}
-        out = tuple((i + 2 * p - (taps - 1) * dilation - 1) // stride + 1 for i, p, taps in zip(size, pad, k))
+        out = extents(size, k, stride, pad, dilation)
         shapes = ((n, c) + size, (f, c // groups) + k, (n, f) + out)
         x, w, y = (torch.from_numpy((2 * rng.random(s, dtype=numpy.float32) - 1)).to(DEVICE, dtype) for s in shapes)
         if last and axes not in LAST:
@@ -44,12 +54,27 @@ def run_mode(suite, last, mode, dtype):
 
         def backward(which):
             mask = [which == "inputs", which == "weights", False]
-            return torch.ops.aten.convolution_backward(y, x, w, None, [stride] * axes, pad, [dilation] * axes, False, [0] * axes, groups, mask)
+            return torch.ops.aten.convolution_backward(y, x, w, None, stride, pad, [dilation] * axes, False, [0] * axes, groups, mask)
 
         calls = {"fwd": lambda: FORWARD[axes](x, w, None, stride, pad, dilation, groups), "inputs": lambda: backward("inputs"),
                  "weights": lambda: backward("weights")}
-        with torch.no_grad():
-            for which, call in calls.items():
-                if ONLY in f"{name} {which}":
-                    again = recorded(call) if suite == "zoo" and DEVICE != "cpu" else call
-                    report(suite, name, again, which, flops=flops, **limits)
+        time(suite, name, calls, flops, limits)
+
+
+def time(suite, name, calls, flops, limits):
+    with torch.no_grad():
+        for which, call in calls.items():
+            if ONLY in f"{name} {which}" or name.startswith("rate"):
+                again = recorded(call) if suite == "zoo" and DEVICE != "cpu" else call
+                report(suite, name, again, which, flops=flops, always=name.startswith("rate"), **limits)
+
+
+def products(mode, dtype):
+    """Dense layers, weights as PyTorch keeps them, and the rate of products."""
+    for name, (m, c, f) in [(name, sizes) for name, what, sizes in RATES[:1] + shard() if what == "product"]:
+        if not name.startswith("rate") and not wanted(name, "fwd", "inputs", "weights"):
+            continue
+        x, w, y = (torch.from_numpy(2 * rng.random(s, dtype=numpy.float32) - 1).to(DEVICE, dtype) for s in ((m, c), (f, c), (m, f)))
+        calls = {"fwd": lambda: x @ w.T, "inputs": lambda: y @ w, "weights": lambda: y.T @ x}
+        calls = {"fwd": calls["fwd"]} if name.startswith("rate") else calls
+        time("zoo", name, calls, 2.0 * m * c * f, {"seconds": SECONDS["zoo"], "calls": CALLS["zoo"], "dtype": mode})

@@ -171,13 +171,17 @@ def check_device(last):
             raise SystemExit(f"a result is on {name}, the device is {DEVICE}")
 
 
-SHARD = os.environ.get("BENCH_SHARD", "")  # "SEED:COUNT", as `monochord bench zoo --shard` reads it
 ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
 
 
-def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=SECONDS, dtype="float32", calls=3, home=False):
-    """which: a pass, or several that are the same to a peer; home: results are asked for in the host's memory."""
-    passes = [one for one in ([which] if isinstance(which, str) else which) if ONLY in f"{case} {one}"]
+def wanted(case, *passes):
+    """ONLY asks for one of these passes."""
+    return any(ONLY in f"{case} {one}" for one in passes)
+
+
+def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=SECONDS, dtype="float32", calls=3, home=False, always=False):
+    """which: a pass, or several that are the same to a peer; home: results are asked for in the host's memory; always: whatever ONLY says."""
+    passes = [one for one in ([which] if isinstance(which, str) else which) if always or ONLY in f"{case} {one}"]
     if not passes:
         return
     if not home:

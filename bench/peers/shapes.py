@@ -1,12 +1,9 @@
 """shapes.py: what is computed, by ours and by every peer: the products of the suite gemm, the layers of the suites of
 convolutions (as in tools/monochord_bench_conv.c), and those of the suites pool, norm, softmax, einsum
-(tools/monochord_bench_layers.c) and linalg."""
-import pathlib
-import re
-
+(tools/monochord_bench_layers.c) and linalg.  networks.py has those of zoo."""
 import numpy
 
-from peer import ONLY, SHARD, rng
+from peer import ONLY, rng
 
 SHAPES = [
     (500, 500, 500), (1000, 1000, 1000), (2000, 2000, 2000), (4096, 4096, 4096),
@@ -38,35 +35,6 @@ LAYERS = {
 }
 LAYERS["narrow"] = LAYERS["conv128"]
 LAYERS["few"] = [layer for layer in LAYERS["nets"] + LAYERS["conv"] if layer[0] in ("LeNet 1 b500", "VGG 1.1 b4", "ResNet 7x7 b4", "L1 b16")]
-
-
-
-def zoo():
-    """The rows of tools/zoo.def: name, images, channels, sizes, filters, taps, stride, pad, dilation, groups."""
-    text = (pathlib.Path(__file__).parents[2] / "tools" / "zoo.def").read_text()
-    row = re.compile(r'^ZOO\((\w+), +"([^"]+)", +(\d+), +\(([\d, ]+)\), +(\d+), +\(([\d, ]+)\), +(\d+), +(\d+), +(\d+), +(\d+)\)$', re.M)
-    for kind, name, c, size, f, k, *rest in row.findall(text):
-        size, k = (tuple(int(n) for n in part.split(",")) for part in (size, k))
-        for n in (1, 16):
-            yield (f"{kind} {name} b{n}", n, int(c), size, int(f), k, *(int(part) for part in rest))
-
-
-def draw(seed, name):
-    """As in tools/monochord_bench_conv.c."""
-    value = 2166136261
-    for byte in f"{seed} {name}".encode():
-        value = (value ^ byte) * 16777619 % 2**32
-    return value
-
-
-def shard():
-    layers = list(zoo())
-    if SHARD:
-        seed, count = (int(part) for part in SHARD.split(":"))
-        drawn = sorted(layers, key=lambda layer: draw(seed, layer[0]))[:count]
-        layers = [layer for layer in layers if layer in drawn]
-    return layers
-
 
 BETWEEN = {  # case, function, size
     "pool": [

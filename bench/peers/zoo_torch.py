@@ -1,4 +1,6 @@
 """The suite zoo by PyTorch, in its usual layout."""
+from between import zoo
 from layers import run
 
 run("zoo")
+zoo()

@@ -1,0 +1,4 @@
+"""The suite zoo by JAX."""
+from jaxed import run
+
+run("zoo")

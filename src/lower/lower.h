@@ -97,10 +97,15 @@ bool mc_is_fusible(const mc_node *n);
 enum mc_fusing { FUSE_NOTHING, FUSE_COLUMN_SUMS, FUSE_DRAWS };
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);
 void mc_groups_free(struct mc_groups *groups);
-/* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does */
+/* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does; starts: where
+ * a part begins that is set or added to is found at plan time, if it follows from inputs */
+struct mc_lower_how {
+    enum mc_fusing fuse;
+    bool rounds, starts;
+};
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
                           mc_node *const *out, int nup, struct mc_shared *const *shared,
-                          mc_node *const *update, enum mc_fusing fuse, bool rounds);
+                          mc_node *const *update, const struct mc_lower_how *how);
 /* pooled_steps.c: finds steps whose solver may also do an earlier step; called before liveness */
 void mc_find_pooled_steps(struct mc_program *p);
 /* static_size.c: number of elements along the axes that the step's kernel loops over; -1: not static */

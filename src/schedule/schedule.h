@@ -51,6 +51,8 @@ bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p,
 mc_status mc_moves_find(const struct mc_function *f, struct mc_shape_plan *p);
 void mc_moves_free(struct mc_shape_plan *p);
 void mc_moves_slice(const struct mc_function *f, struct mc_shape_plan *p, int step);
+/* of a step that sets or adds to a part of a value */
+mc_status mc_moves_part(const struct mc_function *f, struct mc_shape_plan *p, int step);
 /* Is the plan good for no other elements of the input? */
 bool mc_moves_pin(const struct mc_function *f, const struct mc_shape_plan *p, int input);
 /* Moves a plan's views to where the elements of f->arg put them, if all else stays; else changes nothing. */

@@ -248,6 +248,9 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
                 mc_slot_set(&p->slot[st->dst[i]], &out.out[i]);
                 p->slot[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
             }
+#ifndef MC_RUNTIME
+            s = p->moves && st->node[0]->op->form == FORM_SUBTENSOR_UPDATE ? mc_moves_part(f, p, step) : s;
+#endif
         }
     }
     if (type != on_stack) {

@@ -172,6 +172,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     a.x = f->ptr[w->x] + w->x_at;
     a.y = f->ptr[w->y];
     a.err = mc_cuda_fn_of(f)->failed;
+    a.start = w->start;
     a.target = (int64_t *)(void *)scratch;
     a.next = (int32_t *)(void *)(scratch + 8 * a.indices);
     a.first = a.next + a.indices;
@@ -223,7 +224,9 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
     }
     w->exec.ops = &ops;
     *made = &w->exec;
-    mc_status s = copied ? mc_copy_step_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
+    mc_status s = !copied               ? y->make(f, p, st, w)
+                  : p->step[step].moving ? mc_region_slice(f, p, st, w)
+                                         : mc_copy_step_whole(w, p, st->src[0], st->dst[0]);
     if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.indices > MOST_INDICES)) {
         release(*made);
         *made = NULL;

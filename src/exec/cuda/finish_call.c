@@ -55,14 +55,12 @@ mc_status mc_copies_ahead(struct mc_function *f, const struct mc_shape_plan *p)
 {
     struct mc_settle_args a = { .n = 0 };
     for (int i = 0; p->moves && i < (int)f->code->program.step.n; i++) {
-        const char *from = NULL;
-        const struct mc_slot *view = mc_step_is_ahead(p, i) ? p->step[i].exec->ops->copies(f, p, i, &from)
-                                                            : NULL;
+        const struct mc_slot *view = mc_step_is_ahead(p, i) ? p->step[i].moving : NULL;
         const bool plain = view && mc_cuda_fn_code(f)->settles && mc_slot_contiguous(view) &&
                            !follows_copy(f, p, i) && a.n < SETTLE_PAIRS;
         if (plain && mc_slot_bytes(view)) {
             a.at[a.n].to = f->ptr[f->code->program.step.at[i].dst[0]];
-            a.at[a.n].from = from;
+            a.at[a.n].from = f->ptr[f->code->program.step.at[i].src[0]] + view->offset;
             a.at[a.n++].bytes = mc_slot_bytes(view);
         }
     }

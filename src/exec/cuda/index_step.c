@@ -146,65 +146,56 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
     return load(w, x->type.dtype, "put_");
 }
 
-static mc_array *value_at_plan_time(const struct mc_function *f, const struct mc_shape_plan *p,
-                                    const mc_node *n)
+/* The axes of a slice of x and of y, which has its shape or is broadcast to it. */
+static void slice_axes(struct mc_copy_step *w, const struct mc_slot *part, int yrank, const int64_t *ys)
 {
-    int v = mc_copy_step_value(f, n);
-    return n->value ? n->value : v >= 0 && p->slot[v].base == BASE_FIXED ? p->slot[v].fixed : NULL;
+    struct mc_region_args *a = &w->args;
+    const int more = part->type.rank - yrank;
+    a->indices = 1;
+    a->nfree = part->type.rank;
+    for (int k = 0; k < a->nfree; k++) {
+        a->free[k] = part->type.dims[k];
+        a->xfree[k] = part->strides[k] / (int64_t)mc_dtypes[part->type.dtype].size;
+        a->yfree[k] = k < more ? 0 : ys[k - more];
+    }
+    struct mc_cuda_axes axes = { a->nfree, 2, a->free, { a->xfree, a->yfree } };
+    mc_cuda_axes_collapse(&axes);
+    a->nfree = axes.rank;
+    a->each = mc_dims_count(a->nfree, a->free);
 }
 
-/* The region as a view of x, at an offset in place of an address.  No element is read. */
-static mc_array *region_of(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n,
-                           const struct mc_type *t)
-{
-    mc_array *in[2 + 3 * MC_MAX_RANK] = { 0 }, *view = NULL;
-    static char nowhere[16];
-    for (int i = 2; i < n->nin; i++) {
-        in[i] = mc_array_ref(value_at_plan_time(f, p, n->in[i]));
-    }
-    in[0] = mc_array_wrap(t->dtype, t->rank, t->dims, NULL, nowhere, NULL, NULL);
-    view = in[0] ? mc_spec_view(n, in[0], in) : NULL;
-    if (view) {
-        view->data = (char *)((uintptr_t)view->data - (uintptr_t)nowhere);
-    }
-    for (int i = 0; i < n->nin; i++) {
-        mc_array_unref(&in[i]);
-    }
-    return view;
-}
-
+/* Copies all of x, unless it is there, then sets or adds to a slice of it. */
 mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                          struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
-    struct mc_region_args *a = &w->args;
+    const int step = (int)(st - f->code->program.step.at), from = mc_copy_step_value(f, n->in[0]);
     int64_t ys[MC_MAX_RANK];
+    struct mc_slot part;
     w->x = st->dst[0];
     w->y = mc_copy_step_value(f, n->in[1]);
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
-    for (int i = 2; i < n->nin; i++) {
-        if (!value_at_plan_time(f, p, n->in[i])) {
-            return MC_EUNSUPPORTED; /* a bound that depends on data */
-        }
-    }
-    mc_array *view = region_of(f, p, n, &x->type);
-    if (!view) {
-        return mc_last_status();
-    }
-    int64_t size = (int64_t)mc_dtypes[x->type.dtype].size;
-    w->x_at = (int64_t)(intptr_t)view->data;
-    a->nfree = view->rank;
+    TRY(mc_part_of(f, p, step, &part));
+    w->start = mc_remote_start(p, step);
+    w->x_at = w->start ? 0 : part.offset;
     strides_of(y, ys);
-    for (int k = 0; k < view->rank; k++) {
-        int mine = k - (view->rank - y->type.rank);
-        a->free[k] = view->dims[k];
-        a->xfree[k] = view->strides[k] / size;
-        a->yfree[k] = mine < 0 ? 0 : ys[mine];
-    }
-    mc_array_unref(&view);
-    a->indices = 1;
-    a->each = mc_dims_count(a->nfree, a->free);
-    a->set = (int32_t)mc_attr_int(&n->attr[1]);
-    TRY(mc_copy_step_whole(w, p, mc_copy_step_value(f, n->in[0]), st->dst[0]));
-    return load(w, x->type.dtype, "put_");
+    slice_axes(w, &part, y->type.rank, ys);
+    w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
+    w->args.held = x->base == BASE_SHARED;
+    TRY(w->args.held ? MC_OK : mc_copy_step_whole(w, p, from, w->x));
+    return load(w, x->type.dtype, "part");
+}
+
+mc_status mc_region_slice(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                          struct mc_copy_step *w)
+{
+    const int step = (int)(st - f->code->program.step.at);
+    const struct mc_slot *part = p->step[step].moving;
+    int64_t ys[MC_MAX_RANK];
+    w->x = st->src[0];
+    w->y = st->dst[0];
+    w->start = mc_remote_start(p, step);
+    mc_copy_step_strides(part->type.rank, part->type.dims, ys);
+    slice_axes(w, part, part->type.rank, ys);
+    return load(w, part->type.dtype, "slice");
 }

@@ -1,4 +1,4 @@
-/* region.cu: reads, sets or adds to the elements of x that index tensors select.
+/* region.cu: reads, sets or adds to the elements of x that index tensors or slices select.
  *
  * targets: the offset in x of each index (element of the index tensors).  An index out of range sets the
  *          error flag and is read as 0.
@@ -9,7 +9,10 @@
  * add_:    x += y of integers, in any order; add_few: the same where x is so small that each block adds to a
  *          copy of its own first.
  * put_:    x = y, or x += y, at the targets.  The thread of the first index follows its chain, so equal
- *          targets are written in order by one thread. */
+ *          targets are written in order by one thread.
+ * slice:   y = a slice of x.
+ * part:    x = y, or x += y, in a slice of x.  The slice begins at an offset that is read from memory, so that
+ *          a captured call serves every start. */
 #include "heavy/cuda/region_args.h"
 typedef mc_region_args args;
 
@@ -29,12 +32,12 @@ __device__ __forceinline__ i64 whole(const void *p, int kind, i64 at)
 __device__ __forceinline__ i64 offset(i64 left, int n, const i64 *size, const i64 *stride)
 {
     i64 at = 0;
-    for (int d = n - 1; d >= 0; d--) {
+    for (int d = n - 1; d > 0; d--) {
         const i64 rest = left / size[d];
         at += (left - rest * size[d]) * stride[d];
         left = rest;
     }
-    return at;
+    return n ? at + left * stride[0] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(256) targets(const __grid_constant__ args a)
@@ -95,16 +98,42 @@ extern "C" __global__ void __launch_bounds__(256) put_(const __grid_constant__ a
 {
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.indices * a.each; e += gridDim.x * 256ll) {
         const i64 i = e / a.each, f = e - i * a.each, yf = offset(f, a.nfree, a.free, a.yfree);
-        if (a.nindex && !a.first[i]) {
+        if (!a.first[i]) {
             continue;
         }
-        T *const at = a.x + (a.nindex ? a.target[i] : 0) + offset(f, a.nfree, a.free, a.xfree);
+        T *const at = a.x + a.target[i] + offset(f, a.nfree, a.free, a.xfree);
         T v = *at;
-        for (i64 k = i; k >= 0; k = a.nindex ? a.next[k] : -1) {
+        for (i64 k = i; k >= 0; k = a.next[k]) {
             const T y = a.y[offset(k, a.nspan, a.span, a.yspan) + yf];
             v = a.set ? y : put<T>((A)(get<A>(v) + get<A>(y)));
         }
         *at = v;
+    }
+}
+
+__device__ __forceinline__ T *begin(const args &a)
+{
+    return (T *)((char *)a.x + (a.start ? *a.start : 0));
+}
+
+extern "C" __global__ void __launch_bounds__(256) slice(const __grid_constant__ args a)
+{
+    const T *const x = begin(a);
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.each; e += gridDim.x * 256ll) {
+        a.y[offset(e, a.nfree, a.free, a.yfree)] = x[offset(e, a.nfree, a.free, a.xfree)];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) part(const __grid_constant__ args a)
+{
+    if (a.held && a.err && a.err[0]) {
+        return;
+    }
+    T *const x = begin(a);
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.each; e += gridDim.x * 256ll) {
+        T *const at = x + offset(e, a.nfree, a.free, a.xfree);
+        const T y = a.y[offset(e, a.nfree, a.free, a.yfree)];
+        *at = a.set ? y : put<T>((A)(get<A>(*at) + get<A>(y)));
     }
 }
 

@@ -14,6 +14,7 @@ struct mc_region_args {
     i64 *target;
     int *next, *first;
     i64 *err;
+    const i64 *start;           /* where a slice begins, in bytes from x; null: at x */
     const void *index[8];
     int kind[8];                /* bytes of an index; negative: signed */
     i64 limit[8], step[8];      /* size and stride of the indexed axis of x */
@@ -22,7 +23,8 @@ struct mc_region_args {
     int nindex, nspan, nfree, set, number;
     int axis[8];                /* the axis of x that each index tensor indexes */
     int whole;                  /* elements of x, if REGION_FEW at most */
+    int held;                   /* nothing is written after a failed check */
 };
-MC_ARGS_SIZE(mc_region_args, 1176);
+MC_ARGS_SIZE(mc_region_args, 1192);
 
 #endif

@@ -48,6 +48,11 @@ struct mc_step {
     int before;
     const char *reason;    /* why it is not faster, or "" */
 };
+/* does it set or add to a slice of a value? */
+static inline bool mc_step_sets_part(const struct mc_step *st)
+{
+    return st->kind == STEP_HOST && st->node[0]->op->form == FORM_SUBTENSOR_UPDATE;
+}
 struct mc_program {
     mc_graph *graph;       /* the program's own */
     VEC(struct mc_value) value;

@@ -374,6 +374,27 @@ static mc_status lower(struct make *m, mc_node **all, enum mc_fusing fuse)
     return build(m, all, n);
 }
 
+static bool known_at_plan_time(const struct mc_program *p, const mc_node *x)
+{
+    const struct mc_value *v = p->value_of[x->id] < 0 ? NULL : &p->value.at[p->value_of[x->id]];
+    return mc_is_const(x) || (v && v->kind == VALUE_INPUT && p->key_input[v->input]) ||
+           (v && v->step >= 0 && p->step.at[v->step].kind == STEP_PLAN_TIME);
+}
+
+/* Can the step fail during a call?  A part that is set or added to is checked at plan time, if that knows where
+ * it is. */
+static bool may_fail(const struct mc_program *p, const struct mc_step *s)
+{
+    if (!mc_step_sets_part(s)) {
+        return s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel));
+    }
+    bool known = true;
+    for (int i = 2; i < s->node[0]->nin; i++) {
+        known = known && known_at_plan_time(p, s->node[0]->in[i]);
+    }
+    return !known;
+}
+
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
                           mc_node *const *out, int nup, struct mc_shared *const *shared,
                           mc_node *const *update, const struct mc_lower_how *how)
@@ -402,9 +423,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     st = st < 0 ? st : lower(&m, all, how->fuse);
     p->last_check = -1;
     for (size_t i = 0; i < p->step.n; i++) {
-        const struct mc_step *s = &p->step.at[i];
-        p->last_check = s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel)) ? (int)i
-                                                                                           : p->last_check;
+        p->last_check = may_fail(p, &p->step.at[i]) ? (int)i : p->last_check;
     }
     mc_free(all);
     free_tables(&m);

@@ -92,6 +92,19 @@ static int allocate_gap(struct arena *a, int64_t size, int step, int last)
     return (int)a->all->n - 1;
 }
 
+/* The value of which the step sets a part, if no step reads it later and its memory may be written to; -1. */
+static int dying_whole(const struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    const struct mc_program *pr = &f->code->program;
+    const mc_node *n = pr->step.at[step].node[0];
+    const int x = pr->value_of[n->in[0]->id], y = pr->value_of[n->in[1]->id];
+    return x >= 0 && y >= 0 && pr->value.at[x].kind == VALUE_TEMP && pr->value.at[x].view_of < 0 &&
+                   pr->value.at[x].last <= step && p->slot[x].base == BASE_ARENA && !p->slot[x].inside &&
+                   mc_value_root(pr, y) != x && f->code->mode != MODE_DEBUG
+               ? x
+               : -1;
+}
+
 /* A source of the step whose memory the result v may take over: this step is the last to read it, it has the
  * same size and layout, and is read element by element. The product that an epilogue reads has no last step.
  * -1: none. */
@@ -100,6 +113,9 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
+    if (f->code->backend->starts && mc_step_sets_part(st)) {
+        return dying_whole(f, p, step);
+    }
     if (!st->kernel || st->kernel->mode != KERNEL_MAP || st->kernel->bounded || f->code->mode == MODE_DEBUG ||
         !mc_step_compiled(f, step)) {
         return -1;

@@ -98,7 +98,7 @@ static bool follows(struct finder *d, const struct mc_step *st)
     if (st->kind == STEP_VIEW) {
         return again[st->dst[0]] = again[st->src[0]] || reads(st, depends, 1);
     }
-    if (st->kind == STEP_HOST && n->op->form == FORM_SUBTENSOR_UPDATE) {
+    if (mc_step_sets_part(st)) {
         return reads(st, depends, 2); /* the reference reads the bounds at every call */
     }
     pin_step(d, st);

@@ -249,7 +249,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
                 p->slot[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
             }
 #ifndef MC_RUNTIME
-            s = p->moves && st->node[0]->op->form == FORM_SUBTENSOR_UPDATE ? mc_moves_part(f, p, step) : s;
+            s = p->moves && mc_step_sets_part(st) ? mc_moves_part(f, p, step) : s;
 #endif
         }
     }

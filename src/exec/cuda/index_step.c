@@ -182,7 +182,9 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     slice_axes(w, &part, y->type.rank, ys);
     w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
     w->args.held = x->base == BASE_SHARED;
-    TRY(w->args.held ? MC_OK : mc_copy_step_whole(w, p, from, w->x));
+    const struct mc_slot *whole = &p->slot[from];
+    const bool there = whole->base == x->base && whole->index == x->index && whole->offset == x->offset;
+    TRY(there ? MC_OK : mc_copy_step_whole(w, p, from, w->x));
     return load(w, x->type.dtype, "part");
 }
 

@@ -504,6 +504,23 @@ TEST(clipped_parts_have_plans_of_their_own)
     free_writing(&w);
 }
 
+/* A value whose axis happens to have size 1 does not fill a part: only a size that was promised does. */
+TEST(a_value_of_size_one_fills_no_part_by_chance)
+{
+    static const char *const part[] = { "s[i * 5:(i + 1) * 5]", "s[5:10]" };
+    for (size_t k = 0; k < NELEM(part); k++) {
+        char line[80];
+        snprintf(line, sizeof line, "s = set_subtensor(%s, v)", part[k]);
+        struct writing w = writing(line, "", "FAST_RUN");
+        mc_array *v = mc_array_new(MC_FLOAT64, MC_SHAPE(1, COLUMNS));
+        for (int64_t i = 0; i < 3; i++) {
+            refused(mc_call(w.f, MC_IN(i, v), MC_NONE), MC_ESHAPE, "declare the size 1 to broadcast it");
+        }
+        mc_array_unref(&v);
+        free_writing(&w);
+    }
+}
+
 /* A call that fails sets nothing: a place that is out of range, and an index that a step finds to be. */
 TEST(a_failed_call_sets_no_part)
 {

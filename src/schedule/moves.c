@@ -1,15 +1,23 @@
-/* moves.c: views whose start is a value of the call, such as x[i * b:(i + 1) * b].  A plan is good for every
- * i that gives the same sizes: a call with another i moves the views of its plan, and plans nothing.
+/* moves.c: views whose start is a value of the call, such as x[i * b:(i + 1) * b], and parts that are set or added
+ * to at such a start.  A plan is good for every i that gives the same sizes: a call with another i moves the views
+ * and parts of its plan, and plans nothing.
  *
  * A plan moves if all sizes and strides stay what they are and the values that it depends on otherwise
  * (`pinned`) are the same.  Where a slice is clipped its size is another, so it has its own plan.
  *
- * Where the host cannot address memory, as on a GPU, such a slice of an input or of a shared variable is
- * copied to a fixed place of the arena before the other steps.  A captured call has no address that depends
- * on i then, and the copy is one launch of a few microseconds before the replay.  The alternatives cost more:
- * a changed parameter of each kernel that reads the slice is a call of the driver for each, which
- * libraries' kernels do not allow; a start that kernels read from memory is a copy from the host as well.
- * Another slice there pins its bounds.
+ * Where the host cannot address memory, as on a GPU, a captured call has no address that depends on i:
+ *
+ *   slices of inputs and shared variables   copied to a fixed place of the arena before the other steps, by one
+ *                                           launch of a few microseconds before the replay
+ *   slices of what other steps compute      copied there by their steps
+ *   parts that are set or added to          written by their steps, if nothing else reads the old value in its
+ *                                           own memory (in_place.c, memory.c)
+ *
+ * A step reads from memory where its view or part begins: a number that the host finds, clipped and checked as
+ * for a new plan, and sends ahead of the call if the plan has moved (mc_remote_start).  So are values of plan time
+ * that kernels read.  The alternative costs more: a changed parameter of each kernel that reads the slice is a
+ * call of the driver for each, which libraries' kernels do not allow.  A backend whose steps read no such number
+ * (`starts` of its row) pins the bounds of slices of computed values.
  *
  * Invariant: a plan that cannot be moved is left as it was. */
 #include "schedule/schedule.h"

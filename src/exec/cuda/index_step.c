@@ -146,22 +146,35 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
     return load(w, x->type.dtype, "put_");
 }
 
-/* The axes of a slice of x and of y, which has its shape or is broadcast to it. */
-static void slice_axes(struct mc_copy_step *w, const struct mc_slot *part, int yrank, const int64_t *ys)
+/* The axes of a slice of x and of y, with y's strides in elements. */
+static void slice_axes(struct mc_copy_step *w, const struct mc_slot *part, const int64_t *ys)
 {
     struct mc_region_args *a = &w->args;
-    const int more = part->type.rank - yrank;
     a->indices = 1;
     a->nfree = part->type.rank;
     for (int k = 0; k < a->nfree; k++) {
         a->free[k] = part->type.dims[k];
         a->xfree[k] = part->strides[k] / (int64_t)mc_dtypes[part->type.dtype].size;
-        a->yfree[k] = k < more ? 0 : ys[k - more];
+        a->yfree[k] = ys[k];
     }
     struct mc_cuda_axes axes = { a->nfree, 2, a->free, { a->xfree, a->yfree } };
     mc_cuda_axes_collapse(&axes);
     a->nfree = axes.rank;
     a->each = mc_dims_count(a->nfree, a->free);
+}
+
+/* The strides in elements with which y fills the part. */
+static mc_status fill_strides(const mc_node *n, const struct mc_slot *y, const struct mc_slot *part,
+                              int64_t *out)
+{
+    static char nowhere[16];
+    mc_array *like = mc_array_wrap(y->type.dtype, y->type.rank, y->type.dims, y->strides, nowhere, NULL, NULL);
+    mc_status s = like ? mc_region_strides(n, like, part->type.rank, part->type.dims, out) : mc_last_status();
+    for (int k = 0; k < part->type.rank && s == MC_OK; k++) {
+        out[k] /= (int64_t)mc_dtypes[y->type.dtype].size;
+    }
+    mc_array_unref(&like);
+    return s;
 }
 
 /* Copies all of x, unless it is there, then sets or adds to a slice of it. */
@@ -174,16 +187,16 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     struct mc_slot part;
     w->x = st->dst[0];
     w->y = mc_copy_step_value(f, n->in[1]);
-    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
+    const struct mc_slot *x = &p->slot[w->x], *old = &p->slot[from];
     TRY(mc_part_of(f, p, step, &part));
+    const mc_status s = fill_strides(n, &p->slot[w->y], &part, ys);
+    TRY(s == MC_OK ? s : mc_step_error(f, step, s));
+    slice_axes(w, &part, ys);
     w->start = mc_remote_start(p, step);
     w->x_at = w->start ? 0 : part.offset;
-    strides_of(y, ys);
-    slice_axes(w, &part, y->type.rank, ys);
     w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
     w->args.held = x->base == BASE_SHARED;
-    const struct mc_slot *whole = &p->slot[from];
-    const bool there = whole->base == x->base && whole->index == x->index && whole->offset == x->offset;
+    const bool there = old->base == x->base && old->index == x->index && old->offset == x->offset;
     TRY(there ? MC_OK : mc_copy_step_whole(w, p, from, w->x));
     return load(w, x->type.dtype, "part");
 }
@@ -198,6 +211,6 @@ mc_status mc_region_slice(struct mc_function *f, const struct mc_shape_plan *p, 
     w->y = st->dst[0];
     w->start = mc_remote_start(p, step);
     mc_copy_step_strides(part->type.rank, part->type.dims, ys);
-    slice_axes(w, part, part->type.rank, ys);
+    slice_axes(w, part, ys);
     return load(w, part->type.dtype, "slice");
 }

@@ -96,7 +96,7 @@ static bool device_reads(const struct mc_program *pr, const struct mc_shape_plan
         const struct mc_step *st = &pr->step.at[i];
         const bool works = st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || st->kind == STEP_HOST,
                    copies = st->kind == STEP_VIEW && p->slot[st->dst[0]].own,
-                   sets = mc_step_sets_part(st);
+                   sets = mc_step_sets_part(st) && mc_part_is_known(pr, st);
         for (int k = 0; k < (sets ? 2 : works ? st->nsrc : copies) && !reads; k++) {
             reads = leads_to(pr, st->src[k], v);
         }

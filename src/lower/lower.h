@@ -117,6 +117,8 @@ void mc_find_pooled_steps(struct mc_program *p);
 int64_t mc_static_length(const struct mc_step *st);
 /* values.c */
 int mc_value_root(const struct mc_program *p, int v);   /* the value whose memory v is or views */
+/* of a step that sets or adds to a part: is it known at plan time where that is? */
+bool mc_part_is_known(const struct mc_program *p, const struct mc_step *st);
 void mc_program_free(struct mc_program *p);
 bool mc_counts(const mc_node *n);                       /* is n 0, 1, 2, ...? */
 /* The axis along which n is the position 0, 1, 2, ...: arange, perhaps with axes of size 1 added; -1: n is

@@ -374,25 +374,11 @@ static mc_status lower(struct make *m, mc_node **all, enum mc_fusing fuse)
     return build(m, all, n);
 }
 
-static bool known_at_plan_time(const struct mc_program *p, const mc_node *x)
-{
-    const struct mc_value *v = p->value_of[x->id] < 0 ? NULL : &p->value.at[p->value_of[x->id]];
-    return mc_is_const(x) || (v && v->kind == VALUE_INPUT && p->key_input[v->input]) ||
-           (v && v->step >= 0 && p->step.at[v->step].kind == STEP_PLAN_TIME);
-}
-
-/* Can the step fail during a call?  A part that is set or added to is checked at plan time, if that knows where
- * it is. */
+/* Can the step fail during a call? */
 static bool may_fail(const struct mc_program *p, const struct mc_step *s)
 {
-    if (!mc_step_sets_part(s)) {
-        return s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel));
-    }
-    bool known = true;
-    for (int i = 2; i < s->node[0]->nin; i++) {
-        known = known && known_at_plan_time(p, s->node[0]->in[i]);
-    }
-    return !known;
+    return mc_step_sets_part(s) ? !mc_part_is_known(p, s)
+                                : s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel));
 }
 
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,

@@ -89,11 +89,13 @@ static bool sets_part(const struct mc_function *f, const struct mc_shape_plan *p
 {
     const struct mc_program *pr = &f->code->program;
     const mc_node *n = pr->step.at[step].node[0];
-    const int y = n->nin > 1 ? pr->value_of[n->in[1]->id] : -1;
-    struct mc_slot part;
-    return mc_step_sets_part(&pr->step.at[step]) && pr->value_of[n->in[0]->id] == old && y >= 0 &&
-           memory_of(pr, p, y) != old && p->slot[y].base != BASE_NONE && p->slot[y].base != BASE_TYPE &&
-           mc_part_of(f, p, step, &part) == MC_OK;
+    const int y = pr->value_of[n->in[1]->id];
+    bool stored = true; /* so it is no step for the reference, which does not know of failed checks */
+    for (int i = 1; i < n->nin && (i < 2 || !mc_part_is_known(pr, &pr->step.at[step])); i++) {
+        const int v = pr->value_of[n->in[i]->id];
+        stored = stored && v >= 0 && p->slot[v].base != BASE_NONE && p->slot[v].base != BASE_TYPE;
+    }
+    return stored && pr->value_of[n->in[0]->id] == old && memory_of(pr, p, y) != old;
 }
 
 int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
@@ -104,7 +106,8 @@ int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p
                      !f->skip_updates && !mc_steps_concurrent(f);
     const int update = may ? only_update(pr, v) : -1;
     const bool maps = st->kernel && st->kernel->mode == KERNEL_MAP;
-    if (update < 0 || !(maps || mc_step_sets_part(st)) || step <= pr->last_check || is_output(pr, p, v)) {
+    const int fails = maps ? step : step + 1; /* what sets a part fails before it writes */
+    if (update < 0 || !(maps || mc_step_sets_part(st)) || fails <= pr->last_check || is_output(pr, p, v)) {
         return -1;
     }
     const int old = old_value(f, update), last = old < 0 ? -1 : last_read(pr, p, old);

@@ -55,7 +55,7 @@ static bool find_grids(struct mc_program *p, const struct mc_cuda *d, struct mc_
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             mc_comm *comm = mc_cuda_ranks_of(st, d);
-            const bool has_kernel = comm || mc_copy_step_can(st, &own->checks) ||
+            const bool has_kernel = comm || mc_copy_step_can(p, st, &own->checks) ||
                                     mc_lines_can(st, &own->checks) || mc_cuda_factor_can(st, &own->checks) ||
                                     mc_cuda_fft_can(st) || mc_cuda_ctc_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";

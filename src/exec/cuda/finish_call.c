@@ -151,6 +151,14 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
     if (err[0] == MC_CUDA_ERR_CTC) {
         return mc_step_error(f, (int)err[3], mc_ctc_failed(err[1], err[2], err[4]));
     }
+    if (err[0] == MC_CUDA_ERR_PART) {
+        return mc_step_error(
+            f, (int)err[3],
+            err[4] < 0 ? mc_fail(MC_EINDEX, "the step of the slice is 0 on axis %lld", (long long)err[1])
+                       : mc_fail(MC_ESHAPE,
+                                 "the value has size %lld along axis %lld of the region, which has size %lld",
+                                 (long long)err[4], (long long)err[1], (long long)err[2]));
+    }
     char axis[32] = "";
     if (err[0] < 0) { /* for a region, word 0 is -1 - axis */
         mc_snprintf(axis, sizeof axis, "axis %lld with ", (long long)(-1 - err[0]));

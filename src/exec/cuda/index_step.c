@@ -50,7 +50,8 @@ static mc_status load(struct mc_copy_step *w, mc_dtype d, const char *move)
     const struct mc_cuda_kernel_ref kernels[] = { { &w->move, move },
                                                   { &w->rows, rows ? "take_rows" : NULL },
                                                   { &w->targets, w->args.nindex ? "targets" : NULL },
-                                                  { &w->chain, repeats ? "chain" : NULL } };
+                                                  { &w->chain, repeats ? "chain" : NULL },
+                                                  { &w->find, w->bounds.rank ? "find" : NULL } };
     return mc_cuda_kernels(&mc_index_step_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
 }
 
@@ -60,6 +61,13 @@ static void strides_of(const struct mc_slot *at, int64_t *out)
     for (int a = 0; a < at->type.rank; a++) {
         out[a] = at->type.dims[a] == 1 ? 0 : at->strides[a] / (int64_t)mc_dtypes[at->type.dtype].size;
     }
+}
+
+/* Bytes of an index; negative: it has a sign. */
+static int index_kind(mc_dtype d)
+{
+    const int bytes = (int)mc_dtypes[d].size;
+    return mc_dtypes[d].kind == KIND_UINT ? bytes : -bytes;
 }
 
 static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, int first,
@@ -77,9 +85,9 @@ static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, 
         w->index[i] = mc_copy_step_value(f, n->in[first + i]);
         const struct mc_slot *at = &p->slot[w->index[i]];
         int64_t stride[MC_MAX_RANK];
-        int more = a->nspan - at->type.rank, bytes = (int)mc_dtypes[at->type.dtype].size;
+        int more = a->nspan - at->type.rank;
         strides_of(at, stride);
-        a->kind[i] = mc_dtypes[at->type.dtype].kind == KIND_UINT ? bytes : -bytes;
+        a->kind[i] = index_kind(at->type.dtype);
         for (int k = 0; k < at->type.rank; k++) {
             a->span[more + k] = at->type.dims[k] == 1 ? a->span[more + k] : at->type.dims[k];
             a->istride[i][more + k] = stride[k];
@@ -177,6 +185,39 @@ static mc_status fill_strides(const mc_node *n, const struct mc_slot *y, const s
     return s;
 }
 
+/* A slice whose bounds the GPU finds in its memory: each axis of x with what is known of it. */
+static void note_bounds(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n,
+                        struct mc_copy_step *w)
+{
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
+    struct mc_region_bounds *b = &w->bounds;
+    struct mc_region_args *a = &w->args;
+    b->rank = x->type.rank;
+    b->bytes = (int)mc_dtypes[x->type.dtype].size;
+    a->indices = a->each = 1;
+    for (int i = 0; i < b->rank; i++) {
+        const int64_t *spec = &n->attr[0].ints[i * SPEC_N];
+        b->size[i] = x->type.dims[i];
+        b->stride[i] = x->strides[i] / b->bytes;
+        b->index[i] = spec[SPEC_INDEX] != 0;
+        for (int k = 0; k < 3; k++) {
+            const int64_t *bound = &spec[SPEC_START_KIND + 2 * k];
+            w->bound[i][k] = bound[0] == BOUND_INPUT ? mc_copy_step_value(f, n->in[bound[1] + 1]) : -1;
+            b->number[i][k] = bound[1];
+            b->kind[i][k] = bound[0] == BOUND_NONE    ? GIVEN_NOT
+                            : bound[0] == BOUND_CONST ? GIVEN_NUMBER
+                                                      : index_kind(p->slot[w->bound[i][k]].type.dtype);
+        }
+        if (!b->index[i]) {
+            const int k = a->nfree++;
+            const bool any = y->type.dims[k] == 1 && n->in[1]->type.dims[k] == 1;
+            b->fill[k] = any ? -1 : y->type.dims[k];
+            a->yfree[k] = any ? 0 : y->strides[k] / b->bytes;
+            a->each *= any ? b->size[i] : b->fill[k];
+        }
+    }
+}
+
 /* Copies all of x, unless it is there, then sets or adds to a slice of it. */
 mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                          struct mc_copy_step *w)
@@ -188,12 +229,16 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     w->x = st->dst[0];
     w->y = mc_copy_step_value(f, n->in[1]);
     const struct mc_slot *x = &p->slot[w->x], *old = &p->slot[from];
-    TRY(mc_part_of(f, p, step, &part));
-    const mc_status s = fill_strides(n, &p->slot[w->y], &part, ys);
-    TRY(s == MC_OK ? s : mc_step_error(f, step, s));
-    slice_axes(w, &part, ys);
-    w->start = mc_remote_start(p, step);
-    w->x_at = w->start ? 0 : part.offset;
+    if (mc_part_is_known(&f->code->program, st)) {
+        TRY(mc_part_of(f, p, step, &part));
+        const mc_status s = fill_strides(n, &p->slot[w->y], &part, ys);
+        TRY(s == MC_OK ? s : mc_step_error(f, step, s));
+        slice_axes(w, &part, ys);
+        w->start = mc_remote_start(p, step);
+        w->x_at = w->start ? 0 : part.offset;
+    } else {
+        note_bounds(f, p, n, w);
+    }
     w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
     w->args.held = x->base == BASE_SHARED;
     const bool there = old->base == x->base && old->index == x->index && old->offset == x->offset;

@@ -504,6 +504,129 @@ TEST(clipped_parts_have_plans_of_their_own)
     free_writing(&w);
 }
 
+/* A ring of rows, and one of slices: where they go on is a shared variable, which the call changes. */
+TEST(rings_whose_place_is_a_shared_variable)
+{
+    enum { RING = 12 };
+    mc_graph *g = mc_graph_new();
+    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(RING, COLUMNS)), *z = mc_array_new(MC_FLOAT64, MC_SHAPE(RING));
+    mc_shared *ring = mc_shared_new(g, "x", x), *sums = mc_shared_new(g, "z", z);
+    scalar(g, "place", MC_INT64, 0);
+    mc_input(g, "v", MC_FLOAT64, 1);
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "v",
+                                                       .updates = "x = set_subtensor(x[place], v); "
+                                                                  "z = inc_subtensor(z[place:place + 3], v[:1][0]); "
+                                                                  "place = (place + 1) % 12" }));
+    double want[RING][COLUMNS] = { { 0 } }, sum[RING] = { 0 };
+    for (int64_t k = 0; k < 30; k++) {
+        mc_array *v = mc_array_new(MC_FLOAT64, MC_SHAPE(COLUMNS));
+        for (int64_t c = 0; c < COLUMNS; c++) {
+            want[k % RING][c] = (double)(k * 10 + c);
+            mc_store_f64(MC_FLOAT64, v->data + c * 8, want[k % RING][c]);
+        }
+        for (int64_t e = k % RING; e < k % RING + 3 && e < RING; e++) {
+            sum[e] += (double)(k * 10);
+        }
+        fine(mc_call(f, MC_IN(v), MC_NONE));
+        for (int64_t e = 0; e < RING * COLUMNS; e++) {
+            CHECK(shared_at(ring, e) == want[e / COLUMNS][e % COLUMNS], "call %lld: element %lld is %g",
+                  (long long)k, (long long)e, shared_at(ring, e));
+        }
+        for (int64_t e = 0; e < RING; e++) {
+            CHECK(shared_at(sums, e) == sum[e], "call %lld: sum %lld is %g, not %g", (long long)k, (long long)e,
+                  shared_at(sums, e), sum[e]);
+        }
+        mc_array_unref(&v);
+    }
+    CHECK(f->planned == 1, "%lld plans", (long long)f->planned);
+    for (int i = 0; i < f->code->nstep; i++) {
+        CHECK(!f->code->backend->starts || !f->plans->step[i].exec || !f->plans->step[i].exec->ops->host,
+              "step %d runs on the host", i);
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&z);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* A place in a shared variable: out of range, a value that does not fit, a step of 0. */
+TEST(a_failed_call_sets_no_part_at_a_place_of_the_device)
+{
+    static const struct {
+        const char *part;
+        int64_t place;
+        mc_status status;
+        const char *message;
+    } some[] = {
+        { "s[place]",                 ROWS,     MC_EINDEX, "index 1000 is out of range for axis 0 with size 1000" },
+        { "s[place]",                 -1001,    MC_EINDEX, "index -1001 is out of range" },
+        { "s[0, place]",              4,        MC_EINDEX, "index 4 is out of range for axis 1 with size 4" },
+        { "s[place:place + 5]",       ROWS - 3, MC_ESHAPE, "" },
+        { "s[place:place + 10:place]", 0,       MC_EINDEX, "the step of the slice is 0" },
+    };
+    static const char *const value[] = { "v[0]", "v[0]", "v[0, 0]", "v", "v[:1]" };
+    for (size_t k = 0; k < NELEM(some); k++) {
+        mc_graph *g = mc_graph_new();
+        mc_array *x = table();
+        mc_shared *s = mc_shared_new(g, "s", x), *place = scalar(g, "place", MC_INT64, 1);
+        mc_input(g, "v", MC_FLOAT64, 2);
+        char line[120];
+        snprintf(line, sizeof line, "s = set_subtensor(%s, %s)", some[k].part, value[k]);
+        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "v", .updates = line }));
+        static double want[ROWS * COLUMNS];
+        whole(want);
+        for (int64_t call = 0; call < 6; call++) {
+            double n[BATCH * COLUMNS];
+            mc_array *v = numbers(call, n), *where = mc_array_scalar(MC_INT64, 0), *now = NULL;
+            mc_store_i64(MC_INT64, where->data, some[k].place);
+            fine(mc_shared_set(place, where));
+            mc_status st = mc_call(f, MC_IN(v), MC_NONE);
+            st = st == MC_OK ? mc_synchronize() : st;
+            refused(st, some[k].status, some[k].message);
+            now = mc_shared_get(s);
+            same_table(now, want, line, call);
+            mc_array_unref(&now);
+            mc_array_unref(&where);
+            mc_array_unref(&v);
+        }
+        mc_array_unref(&x);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+/* The same in the body of a loop, where the place is another at each step. */
+TEST(parts_that_steps_of_a_loop_set)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "h", MC_FLOAT64, 1);
+    mc_input(g, "t", MC_INT64, 1);
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "h, t",
+                                                       .outputs = "scan(k in t, s from h: s = "
+                                                                  "inc_subtensor(s[k:k + 2], s[0] * 0 + k))[-1]" }));
+    static const int64_t places[] = { 3, 0, 8, 9, 3 };
+    double want[10] = { 0 };
+    mc_array *h = mc_array_new(MC_FLOAT64, MC_SHAPE(10)), *t = mc_array_new(MC_INT64, MC_SHAPE(5));
+    for (int k = 0; k < 5; k++) {
+        mc_store_i64(MC_INT64, t->data + k * 8, places[k]);
+        for (int64_t e = places[k]; e < places[k] + 2 && e < 10; e++) {
+            want[e] += (double)places[k];
+        }
+    }
+    for (int call = 0; call < 4; call++) {
+        mc_array *y = NULL;
+        fine(mc_call(f, MC_IN(h, t), MC_OUT(&y)));
+        for (int64_t e = 0; e < 10; e++) {
+            CHECK(at(y, e) == want[e], "call %d: element %lld is %g, not %g", call, (long long)e, at(y, e), want[e]);
+        }
+        mc_array_unref(&y);
+    }
+    mc_array_unref(&h);
+    mc_array_unref(&t);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 /* A value whose axis happens to have size 1 does not fill a part: only a size that was promised does. */
 TEST(a_value_of_size_one_fills_no_part_by_chance)
 {

@@ -288,17 +288,17 @@ static const struct write {
     const char *part;           /* of s */
     struct region (*region)(int64_t i);
     const char *value;          /* v, 5 rows of 4 numbers, or a part of it */
-    int64_t columns, step;      /* of what is read of v: element (r, c) is v's (step * r, c); columns 1: (0, 0) */
+    int64_t columns;            /* of v; 1: it is one number */
 } writes[] = {
-    { "s[i * 5:(i + 1) * 5]",            batch,       "v",           4, 1 },
-    { "s[i * 5:(i + 1) * 5]",            batch,       "v[0, 0]",     1, 1 },
-    { "s[i * 5:(i + 1) * 5]",            batch,       "dot(v, e)",   4, 1 },
-    { "s[i * 2:i * 2 + 5, i % 3:i % 3 + 2]", corner,  "v[:, :2]",    4, 1 },
-    { "s[i + 12:i:-3]",                  backward,    "v[:4]",       4, 1 },
-    { "s[-i - 6:-i - 1]",                from_end,    "v",           4, 1 },
-    { "s[i]",                            one_row,     "v[0]",        4, 1 },
-    { "s[-i - 1]",                       last_row,    "v[0]",        4, 1 },
-    { "s[i, i % 4]",                     one_element, "v[0, 0]",     4, 1 },
+    { "s[i * 5:(i + 1) * 5]",            batch,       "v",           4 },
+    { "s[i * 5:(i + 1) * 5]",            batch,       "v[0, 0]",     1 },
+    { "s[i * 5:(i + 1) * 5]",            batch,       "dot(v, e)",   4 },
+    { "s[i * 2:i * 2 + 5, i % 3:i % 3 + 2]", corner,  "v[:, :2]",    4 },
+    { "s[i + 12:i:-3]",                  backward,    "v[:4]",       4 },
+    { "s[-i - 6:-i - 1]",                from_end,    "v",           4 },
+    { "s[i]",                            one_row,     "v[0]",        4 },
+    { "s[-i - 1]",                       last_row,    "v[0]",        4 },
+    { "s[i, i % 4]",                     one_element, "v[0, 0]",     4 },
 };
 
 /* In plain loops. */
@@ -336,8 +336,11 @@ static struct writing writing(const char *updates, const char *outputs, const ch
     mc_shared_new(w.g, "z", x);
     mc_input(w.g, "i", MC_INT64, 0);
     mc_input(w.g, "v", MC_FLOAT64, 2);
-    w.f = made(w.g, mc_compile(w.g, &(mc_spec){ .inputs = "i, v", .outputs = outputs, .updates = updates,
-                                                .mode = mode, .on_unused = "ignore" }));
+    w.f = made(w.g, mc_compile(w.g, &(mc_spec){ .inputs = "i, v",
+                                                .outputs = outputs,
+                                                .updates = updates,
+                                                .mode = mode,
+                                                .on_unused = "ignore" }));
     mc_array_unref(&x);
     mc_array_unref(&e);
     return w;
@@ -417,9 +420,10 @@ TEST(one_plan_for_all_starts_of_a_part_that_is_set)
 /* Parts that are set and read in one call: those that are read are as before the call. */
 TEST(parts_that_are_set_and_read_in_one_call)
 {
-    struct writing w = writing("s = set_subtensor(inc_subtensor(s[i * 5:(i + 1) * 5], v)[i * 3 + 2:i * 3 + 7], "
-                               "s[i * 3:i * 3 + 5]); z = inc_subtensor(z[i * 4:i * 4 + 5], s[i * 2:i * 2 + 5])",
-                               "s[i * 5:(i + 1) * 5] * 2, sum(z[i * 4:i * 4 + 5])", "FAST_RUN");
+    struct writing w = writing(
+        "s = set_subtensor(inc_subtensor(s[i * 5:(i + 1) * 5], v)[i * 3 + 2:i * 3 + 7], "
+        "s[i * 3:i * 3 + 5]); z = inc_subtensor(z[i * 4:i * 4 + 5], s[i * 2:i * 2 + 5])",
+        "s[i * 5:(i + 1) * 5] * 2, sum(z[i * 4:i * 4 + 5])", "FAST_RUN");
     static double s[ROWS * COLUMNS], z[ROWS * COLUMNS], old[ROWS * COLUMNS];
     whole(s);
     whole(z);
@@ -509,14 +513,16 @@ TEST(rings_whose_place_is_a_shared_variable)
 {
     enum { RING = 12 };
     mc_graph *g = mc_graph_new();
-    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(RING, COLUMNS)), *z = mc_array_new(MC_FLOAT64, MC_SHAPE(RING));
+    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(RING, COLUMNS)),
+             *z = mc_array_new(MC_FLOAT64, MC_SHAPE(RING));
     mc_shared *ring = mc_shared_new(g, "x", x), *sums = mc_shared_new(g, "z", z);
     scalar(g, "place", MC_INT64, 0);
     mc_input(g, "v", MC_FLOAT64, 1);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "v",
-                                                       .updates = "x = set_subtensor(x[place], v); "
-                                                                  "z = inc_subtensor(z[place:place + 3], v[:1][0]); "
-                                                                  "place = (place + 1) % 12" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "v",
+                                     .updates = "x = set_subtensor(x[place], v); "
+                                                "z = inc_subtensor(z[place:place + 3], v[:1][0]); "
+                                                "place = (place + 1) % 12" }));
     double want[RING][COLUMNS] = { { 0 } }, sum[RING] = { 0 };
     for (int64_t k = 0; k < 30; k++) {
         mc_array *v = mc_array_new(MC_FLOAT64, MC_SHAPE(COLUMNS));
@@ -533,8 +539,8 @@ TEST(rings_whose_place_is_a_shared_variable)
                   (long long)k, (long long)e, shared_at(ring, e));
         }
         for (int64_t e = 0; e < RING; e++) {
-            CHECK(shared_at(sums, e) == sum[e], "call %lld: sum %lld is %g, not %g", (long long)k, (long long)e,
-                  shared_at(sums, e), sum[e]);
+            CHECK(shared_at(sums, e) == sum[e], "call %lld: sum %lld is %g, not %g", (long long)k,
+                  (long long)e, shared_at(sums, e), sum[e]);
         }
         mc_array_unref(&v);
     }
@@ -558,11 +564,11 @@ TEST(a_failed_call_sets_no_part_at_a_place_of_the_device)
         mc_status status;
         const char *message;
     } some[] = {
-        { "s[place]",                 ROWS,     MC_EINDEX, "index 1000 is out of range for axis 0 with size 1000" },
-        { "s[place]",                 -1001,    MC_EINDEX, "index -1001 is out of range" },
-        { "s[0, place]",              4,        MC_EINDEX, "index 4 is out of range for axis 1 with size 4" },
-        { "s[place:place + 5]",       ROWS - 3, MC_ESHAPE, "" },
-        { "s[place:place + 10:place]", 0,       MC_EINDEX, "the step of the slice is 0" },
+        { "s[place]", ROWS, MC_EINDEX, "index 1000 is out of range for axis 0 with size 1000" },
+        { "s[place]", -1001, MC_EINDEX, "index -1001 is out of range" },
+        { "s[0, place]", 4, MC_EINDEX, "index 4 is out of range for axis 1 with size 4" },
+        { "s[place:place + 5]", ROWS - 3, MC_ESHAPE, "" },
+        { "s[place:place + 10:place]", 0, MC_EINDEX, "the step of the slice is 0" },
     };
     static const char *const value[] = { "v[0]", "v[0]", "v[0, 0]", "v", "v[:1]" };
     for (size_t k = 0; k < NELEM(some); k++) {
@@ -601,9 +607,10 @@ TEST(parts_that_steps_of_a_loop_set)
     mc_graph *g = mc_graph_new();
     mc_input(g, "h", MC_FLOAT64, 1);
     mc_input(g, "t", MC_INT64, 1);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "h, t",
-                                                       .outputs = "scan(k in t, s from h: s = "
-                                                                  "inc_subtensor(s[k:k + 2], s[0] * 0 + k))[-1]" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "h, t",
+                                     .outputs = "scan(k in t, s from h: s = "
+                                                "inc_subtensor(s[k:k + 2], s[0] * 0 + k))[-1]" }));
     static const int64_t places[] = { 3, 0, 8, 9, 3 };
     double want[10] = { 0 };
     mc_array *h = mc_array_new(MC_FLOAT64, MC_SHAPE(10)), *t = mc_array_new(MC_INT64, MC_SHAPE(5));
@@ -617,7 +624,8 @@ TEST(parts_that_steps_of_a_loop_set)
         mc_array *y = NULL;
         fine(mc_call(f, MC_IN(h, t), MC_OUT(&y)));
         for (int64_t e = 0; e < 10; e++) {
-            CHECK(at(y, e) == want[e], "call %d: element %lld is %g, not %g", call, (long long)e, at(y, e), want[e]);
+            CHECK(at(y, e) == want[e], "call %d: element %lld is %g, not %g", call, (long long)e, at(y, e),
+                  want[e]);
         }
         mc_array_unref(&y);
     }
@@ -652,8 +660,9 @@ TEST(a_failed_call_sets_no_part)
     mc_shared *s = mc_shared_new(g, "s", x);
     mc_input(g, "i", MC_INT64, 0);
     mc_input(g, "k", MC_INT64, 1);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "i, k", .updates = "s = set_subtensor(s[i], "
-                                                                                   "sum(s[k], axis=0))" }));
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "i, k",
+                                                       .updates = "s = set_subtensor(s[i], "
+                                                                  "sum(s[k], axis=0))" }));
     static double want[ROWS * COLUMNS];
     whole(want);
     for (int64_t call = 0; call < 12; call++) {

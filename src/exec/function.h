@@ -179,6 +179,15 @@ static inline bool mc_step_is_ahead(const struct mc_shape_plan *p, int step)
     return p->step[step].exec && p->step[step].exec->ops->ahead;
 }
 
+/* The value in whose memory v lies: a view that is copied has its own. */
+static inline int mc_memory_of(const struct mc_program *pr, const struct mc_shape_plan *p, int v)
+{
+    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
+        v = pr->value.at[v].view_of;
+    }
+    return v;
+}
+
 /* the newest shape plan; NULL: none yet */
 static inline const struct mc_shape_plan *mc_newest_plan(const struct mc_function *f)
 {

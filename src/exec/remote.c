@@ -1,7 +1,7 @@
 /* remote.c: values in memory that the host cannot address.  Constants are copied once for each shape plan,
  * inputs that the device reads at every call, and when a plan has moved (schedule/moves.c) the values of plan
- * time that have changed, with the numbers that say where parts begin; results are copied back when they are asked for.  The device is
- * used through its functions alone.
+ * time that have changed, with the numbers that say where parts begin; results are copied back when they are
+ * asked for.  The device is used through its functions alone.
  *
  * Invariant: values in that memory are contiguous, except views of them. */
 #include "exec/remote.h"
@@ -186,7 +186,9 @@ static mc_status send_value(const struct mc_function *f, const struct mc_shape_p
     mc_array *dense = mc_array_is_contiguous(p->slot[v].fixed) ? mc_array_ref(p->slot[v].fixed)
                                                                : mc_array_copy(p->slot[v].fixed);
     const size_t bytes = mc_slot_bytes(&p->slot[v]);
-    mc_status s = !dense ? mc_last_status() : bytes ? mc_remote_put(f, q->fixed + q->at[v], dense->data, bytes) : MC_OK;
+    mc_status s = !dense  ? mc_last_status()
+                  : bytes ? mc_remote_put(f, q->fixed + q->at[v], dense->data, bytes)
+                          : MC_OK;
     mc_array_unref(&dense);
     return s;
 }

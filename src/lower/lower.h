@@ -102,8 +102,8 @@ bool mc_is_fusible(const mc_node *n);
 enum mc_fusing { FUSE_NOTHING, FUSE_COLUMN_SUMS, FUSE_DRAWS };
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);
 void mc_groups_free(struct mc_groups *groups);
-/* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does; starts: where
- * a part begins that is set or added to is found at plan time, if it follows from inputs */
+/* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does; starts:
+ * where a part begins that is set or added to is found at plan time, if it follows from inputs */
 struct mc_lower_how {
     enum mc_fusing fuse;
     bool rounds, starts;

@@ -1,5 +1,5 @@
-/* in_place.c: in-place updates on a GPU: the new value of a shared variable is written over the old one.
- * This saves a second copy of all weights and the pass that copies them.  Where a part of a variable is set or
+/* in_place.c: in-place updates on a GPU: the new value of a shared variable is written over the old one. This
+ * saves a second copy of all weights and the pass that copies them.  Where a part of a variable is set or
  * added to, only that part is written.
  *
  * Invariant: after the step that writes the new value, no step reads the old one, and no step may fail,
@@ -35,36 +35,27 @@ static int old_value(const struct mc_function *f, int update)
     return found;
 }
 
-/* The value in whose memory v lies: views that are copied have their own. */
-static int memory_of(const struct mc_program *pr, const struct mc_shape_plan *p, int v)
-{
-    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
-    return v;
-}
-
 static bool is_output(const struct mc_program *pr, const struct mc_shape_plan *p, int v)
 {
     bool yes = false;
     for (int i = 0; i < pr->noutput; i++) {
-        yes |= memory_of(pr, p, pr->output[i]) == v;
+        yes |= mc_memory_of(pr, p, pr->output[i]) == v;
     }
     return yes;
 }
 
-/* The last step that reads the memory of v, which results and updates do after all steps.  The solver of a step
- * may do the step before, too. */
+/* The last step that reads the memory of v, which results and updates do after all steps.  The solver of a
+ * step may do the step before, too. */
 static int last_read(const struct mc_program *pr, const struct mc_shape_plan *p, int v)
 {
     int last = is_output(pr, p, v) ? INT32_MAX : -1;
     for (int i = 0; i < pr->nupdate; i++) {
-        last = memory_of(pr, p, pr->update[i]) == v ? INT32_MAX : last;
+        last = mc_memory_of(pr, p, pr->update[i]) == v ? INT32_MAX : last;
     }
     for (int i = 0; i < (int)pr->step.n; i++) {
         for (int k = i; k >= 0; k = pr->step.at[k].before) {
             for (int j = 0; j < pr->step.at[k].nsrc; j++) {
-                last = memory_of(pr, p, pr->step.at[k].src[j]) == v ? MC_MAX(last, i) : last;
+                last = mc_memory_of(pr, p, pr->step.at[k].src[j]) == v ? MC_MAX(last, i) : last;
             }
         }
     }
@@ -95,7 +86,7 @@ static bool sets_part(const struct mc_function *f, const struct mc_shape_plan *p
         const int v = pr->value_of[n->in[i]->id];
         stored = stored && v >= 0 && p->slot[v].base != BASE_NONE && p->slot[v].base != BASE_TYPE;
     }
-    return stored && pr->value_of[n->in[0]->id] == old && memory_of(pr, p, y) != old;
+    return stored && pr->value_of[n->in[0]->id] == old && mc_memory_of(pr, p, y) != old;
 }
 
 int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
@@ -113,8 +104,7 @@ int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p
     const int old = old_value(f, update), last = old < 0 ? -1 : last_read(pr, p, old);
     const struct mc_slot *to = old < 0 ? NULL : &p->slot[old], *from = &p->slot[v];
     if (!to || to->base != BASE_SHARED || to->type.dtype != from->type.dtype || !mc_slot_contiguous(to) ||
-        !mc_dims_equal(to->type.rank, to->type.dims, from->type.rank, from->type.dims) ||
-        last > step ||
+        !mc_dims_equal(to->type.rank, to->type.dims, from->type.rank, from->type.dims) || last > step ||
         (maps ? last == step && !reads_own_element(f, st, old) : !sets_part(f, p, step, old))) {
         return -1;
     }

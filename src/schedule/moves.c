@@ -1,23 +1,26 @@
-/* moves.c: views whose start is a value of the call, such as x[i * b:(i + 1) * b], and parts that are set or added
- * to at such a start.  A plan is good for every i that gives the same sizes: a call with another i moves the views
- * and parts of its plan, and plans nothing.
+/* moves.c: views whose start is a value of the call, such as x[i * b:(i + 1) * b], and parts that are set or
+ * added to at such a start.  A plan is good for every i that gives the same sizes: a call with another i
+ * moves the views and parts of its plan, and plans nothing.
  *
  * A plan moves if all sizes and strides stay what they are and the values that it depends on otherwise
  * (`pinned`) are the same.  Where a slice is clipped its size is another, so it has its own plan.
  *
  * Where the host cannot address memory, as on a GPU, a captured call has no address that depends on i:
  *
- *   slices of inputs and shared variables   copied to a fixed place of the arena before the other steps, by one
- *                                           launch of a few microseconds before the replay
- *   slices of what other steps compute      copied there by their steps
- *   parts that are set or added to          written by their steps, if nothing else reads the old value in its
- *                                           own memory (in_place.c, memory.c)
+ *   slices of inputs and variables    copied to a fixed place of the arena before the other steps, by one
+ *                                     launch of a few microseconds before the replay
+ *   slices of computed values         copied there by their steps
+ *   parts that are set or added to    written by their steps, in the memory of the old value if nothing else
+ *                                     reads that (in_place.c, memory.c)
  *
- * A step reads from memory where its view or part begins: a number that the host finds, clipped and checked as
- * for a new plan, and sends ahead of the call if the plan has moved (mc_remote_start).  So are values of plan time
- * that kernels read.  The alternative costs more: a changed parameter of each kernel that reads the slice is a
- * call of the driver for each, which libraries' kernels do not allow.  A backend whose steps read no such number
- * (`starts` of its row) pins the bounds of slices of computed values.
+ * A step reads from memory where its view or part begins: a number that the host finds, clipped and checked
+ * as for a new plan, and sends ahead of the call if the plan has moved (mc_remote_start).  So are values of
+ * plan time that kernels read.  The alternative costs more: a changed parameter of each kernel that reads the
+ * slice is a call of the driver for each, which libraries' kernels do not allow.  A backend whose steps read
+ * no such number (`starts` of its row) pins the bounds of slices of computed values.
+ *
+ * Where a part is may also be a result, or a variable that the call changes.  Then a kernel finds it in the
+ * GPU's memory (region.cu), and nothing moves.
  *
  * Invariant: a plan that cannot be moved is left as it was. */
 #include "schedule/schedule.h"
@@ -33,7 +36,7 @@ struct mc_moves {
     struct mc_exec copy;        /* of every step that is ahead */
     struct move *move;          /* in the order of steps */
     int n;
-    /* by value: it follows from inputs' elements; the plan is for these alone; it follows, or is such a view */
+    /* by value: it follows from inputs' elements; the plan is for these alone; it follows, or views such */
     bool *depends, *pinned, *again;
 };
 
@@ -122,9 +125,11 @@ static void find_leaves(struct finder *d)
     }
 }
 
+#ifndef MC_RUNTIME /* the host addresses all memory there */
 static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
                             char *scratch);
 static const struct mc_exec_ops ahead = { .run = copy_ahead, .ahead = true };
+#endif
 
 static bool has_key(const struct mc_program *pr)
 {
@@ -144,7 +149,9 @@ mc_status mc_moves_find(const struct mc_function *f, struct mc_shape_plan *p)
     struct mc_moves *m = p->moves = mc_calloc(1, sizeof *m, "plan");
     struct finder d = { f, m };
     if (m) {
+#ifndef MC_RUNTIME
         m->copy.ops = &ahead;
+#endif
         m->move = mc_calloc(pr->step.n + 1, sizeof *m->move, "plan");
         m->depends = mc_calloc(pr->value.n + 1, sizeof *m->depends, "plan");
         m->pinned = mc_calloc(pr->value.n + 1, sizeof *m->pinned, "plan");
@@ -175,6 +182,7 @@ void mc_moves_free(struct mc_shape_plan *p)
     }
 }
 
+#ifndef MC_RUNTIME
 static struct move *move_of(const struct mc_shape_plan *p, int step)
 {
     for (int i = 0; p->moves && i < p->moves->n; i++) {
@@ -203,9 +211,7 @@ static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p
 static bool known_before(const struct mc_function *f, const struct mc_shape_plan *p, int v)
 {
     const struct mc_program *pr = &f->code->program;
-    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
+    v = mc_memory_of(pr, p, v);
     return pr->value.at[v].kind == VALUE_INPUT || pr->value.at[v].kind == VALUE_SHARED ||
            (p->slot[v].own && mc_step_is_ahead(p, pr->value.at[v].step));
 }
@@ -234,7 +240,6 @@ void mc_moves_slice(const struct mc_function *f, struct mc_shape_plan *p, int st
     to->offset = 0;
 }
 
-#ifndef MC_RUNTIME
 mc_status mc_moves_part(const struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     struct move *m = f->code->backend->starts ? move_of(p, step) : NULL;

@@ -141,7 +141,8 @@ static mc_status refuse_step(const struct mc_function *f, int step)
 }
 
 /* Where a part is may be known at plan time alone. */
-static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st)
+static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p,
+                          const struct mc_step *st)
 {
     const bool known = mc_step_sets_part(st) && mc_part_is_known(&f->code->program, st);
     for (int i = 0; i < (known ? 2 : st->node[0]->nin); i++) {
@@ -241,7 +242,7 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
     }
     w->exec.ops = &ops;
     *made = &w->exec;
-    mc_status s = !copied               ? y->make(f, p, st, w)
+    mc_status s = !copied                ? y->make(f, p, st, w)
                   : p->step[step].moving ? mc_region_slice(f, p, st, w)
                                          : mc_copy_step_whole(w, p, st->src[0], st->dst[0]);
     if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.indices > MOST_INDICES)) {

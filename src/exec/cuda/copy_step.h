@@ -26,7 +26,7 @@ struct mc_copy_step {
     int x, y, index[8];         /* value ids */
     int64_t x_at;               /* offset of the region, bytes */
     const int64_t *start;       /* memory that has another such offset at each call; or NULL */
-    void *find;                 /* the slice's bounds are in the GPU's memory, which this kernel reads; or NULL */
+    void *find;                 /* finds a slice whose bounds are in the GPU's memory; or NULL */
     struct mc_region_bounds bounds;
     int bound[8][3];            /* value ids of those that have addresses; -1: it has none */
 };

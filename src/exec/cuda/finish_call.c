@@ -44,11 +44,7 @@ static mc_status launch(const struct mc_function *f, const struct mc_settle_args
 static bool follows_copy(const struct mc_function *f, const struct mc_shape_plan *p, int step)
 {
     const struct mc_program *pr = &f->code->program;
-    int v = pr->step.at[step].src[0];
-    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
-    return p->slot[v].own;
+    return p->slot[mc_memory_of(pr, p, pr->step.at[step].src[0])].own;
 }
 
 mc_status mc_copies_ahead(struct mc_function *f, const struct mc_shape_plan *p)

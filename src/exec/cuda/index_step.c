@@ -176,7 +176,8 @@ static mc_status fill_strides(const mc_node *n, const struct mc_slot *y, const s
                               int64_t *out)
 {
     static char nowhere[16];
-    mc_array *like = mc_array_wrap(y->type.dtype, y->type.rank, y->type.dims, y->strides, nowhere, NULL, NULL);
+    mc_array *like = mc_array_wrap(y->type.dtype, y->type.rank, y->type.dims, y->strides, nowhere, NULL,
+                                   NULL);
     mc_status s = like ? mc_region_strides(n, like, part->type.rank, part->type.dims, out) : mc_last_status();
     for (int k = 0; k < part->type.rank && s == MC_OK; k++) {
         out[k] /= (int64_t)mc_dtypes[y->type.dtype].size;
@@ -218,7 +219,7 @@ static void note_bounds(const struct mc_function *f, const struct mc_shape_plan 
     }
 }
 
-/* Copies all of x, unless it is there, then sets or adds to a slice of it. */
+/* Copies all of x, unless the result has its memory, then sets or adds to a slice of it. */
 mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                          struct mc_copy_step *w)
 {
@@ -241,8 +242,8 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     }
     w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
     w->args.held = x->base == BASE_SHARED;
-    const bool there = old->base == x->base && old->index == x->index && old->offset == x->offset;
-    TRY(there ? MC_OK : mc_copy_step_whole(w, p, from, w->x));
+    const bool same = old->base == x->base && old->index == x->index && old->offset == x->offset;
+    TRY(same ? MC_OK : mc_copy_step_whole(w, p, from, w->x));
     return load(w, x->type.dtype, "part");
 }
 

@@ -10,8 +10,8 @@
  *          copy of its own first.
  * put_:    x = y, or x += y, at the targets.  The thread of the first index follows its chain, so equal
  *          targets are written in order by one thread.
- * slice:   y = a slice of x.
- * part:    x = y, or x += y, in a slice of x.  The slice begins at an offset that is read from memory, so that
+ * slice:   y = a slice of x. part:    x = y, or x += y, in a slice of x.  The slice begins at an offset that
+ * is read from memory, so that
  *          a captured call serves every start.
  * find:    finds a slice whose bounds are in the GPU's memory, as Python has it: one thread. */
 #include "heavy/cuda/region_args.h"

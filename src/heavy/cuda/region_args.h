@@ -28,8 +28,8 @@ struct mc_region_args {
 };
 MC_ARGS_SIZE(mc_region_args, 1200);
 
-/* A slice whose bounds are in the GPU's memory.  `to`: where it begins in bytes from x, its elements, its sizes
- * from FOUND_SIZES on, its strides in elements from FOUND_STRIDES on. */
+/* A slice whose bounds are in the GPU's memory.  `to`: where it begins in bytes from x, its elements, its
+ * sizes from FOUND_SIZES on, its strides in elements from FOUND_STRIDES on. */
 enum { FOUND_ELEMENTS = 1, FOUND_SIZES = 2, FOUND_STRIDES = 10, FOUND_WORDS = 18 };
 /* how a bound is given: not at all, as a number, or else by an address, and the bytes of an index as above */
 enum { GIVEN_NOT = 0, GIVEN_NUMBER = 100 };

@@ -14,7 +14,6 @@
 #include "op/loop.h"
 #include "plan/choice.h"
 #include "render/math.h"
-#include "schedule/schedule.h"
 
 static mc_status absent(const char *what)
 {
@@ -323,20 +322,3 @@ ABSENT(mc_gemm_portable_columns, "portable_columns", true);
 ABSENT(mc_conv_portable,         "portable",         true);
 ABSENT(mc_conv_portable_col2im,  "portable_col2im",  true);
 ABSENT(mc_conv_portable_outer,   "portable_outer",   true);
-
-/* ---- updates in place, which GPUs make ---- */
-
-int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
-{
-    (void)f;
-    (void)p;
-    (void)step;
-    (void)v;
-    return -1;
-}
-
-mc_status mc_inputs_unalias(struct mc_function *f)
-{
-    (void)f;
-    return MC_OK;
-}

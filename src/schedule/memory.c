@@ -211,12 +211,14 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
                       mc_slot_bytes(slot) % MC_ALIGNED; /* it begins at a multiple of its bytes */
         return MC_OK;
     }
+#ifndef MC_RUNTIME
     const int shared = heavy ? -1 : mc_update_aliases(f, p, step, v);
     if (shared >= 0) {
         slot->base = BASE_SHARED;
         slot->index = shared;
         return MC_OK;
     }
+#endif
     int last = a->stays[v] ? INT32_MAX : MC_MAX(pr->value.at[v].last, step),
         src = heavy ? -1 : dying_source(f, p, a, step, v);
     slot->base = BASE_ARENA;

@@ -196,7 +196,9 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     for (int i = 0; i < pr->ninput; i++) {
         TRY(take_input(f, i, i < nin ? &in[i] : NULL));
     }
+#ifndef MC_RUNTIME
     TRY(f->code->backend->in_place ? mc_inputs_unalias(f) : MC_OK);
+#endif
     struct mc_shape_plan *p = mc_shape_plan_find(f, INT64_MAX);
     p = p ? mc_memory_reserve(f, p) : p;
     if (!p) {

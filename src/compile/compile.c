@@ -262,8 +262,9 @@ static mc_status lower(struct compiling *c)
     bool whole = c->mode != MODE_FAST_COMPILE && !c->code->uncompiled &&
                  (!b->may_compile || b->may_compile()) && !mc_stage_off("fusion", c->spec->excluding);
     enum mc_fusing fuse = whole ? b->fuses : FUSE_NOTHING;
+    const struct mc_lower_how how = { fuse, c->mode == MODE_DEBUG, b->starts && !c->user->of_body };
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at,
-                                  (int)c->target.n, c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
+                                  (int)c->target.n, c->target.at, c->update.at, &how);
     c->code->graph = c->g;
     c->g = NULL; /* owned by the code unit now */
     const struct mc_backend *other = s == MC_OK && c->code->program.dynamic ? b->grows() : b;

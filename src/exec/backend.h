@@ -53,6 +53,7 @@ struct mc_backend {
     bool (*may_compile)(void), (*has_compiler)(void);
     const char *(*compiler_missing)(void); /* why no compiler was found, and what to do; "": there is one */
     bool in_place;              /* kernels can update shared variables in place */
+    bool starts;                /* steps read from memory where the parts begin that move (moves.c) */
     bool dense_inputs;          /* inputs must be contiguous */
     const char *language;       /* of the kernels: "C" */
     /* in the source: how every kernel begins; how the kernel of that name (%s) begins */

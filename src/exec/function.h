@@ -77,11 +77,6 @@ struct mc_exec_ops {
     bool eager;                 /* on the device, but not in captures: a library waits for the device */
     /* run before all other steps and outside of captures: its source may lie elsewhere at each call */
     bool ahead;
-#ifndef MC_RUNTIME /* there is no GPU */
-    /* of such a step: what it copies, and where that begins */
-    const struct mc_slot *(*copies)(const struct mc_function *f, const struct mc_shape_plan *p, int step,
-                                    const char **from);
-#endif
 };
 /* How all steps of a loop run whose body is one step: the states are updated in place, or have two buffers
  * each. */
@@ -99,6 +94,8 @@ struct mc_step_plan {
     double flops, bytes;        /* of the solver and the kernel together; bytes: of the kernel alone */
     size_t memory;              /* of a loop: bytes that its executor holds beside the function's arena */
     size_t workspace, workspace_at; /* bytes; offset in the arena */
+    /* a part of the step's source, or of its result, whose offset is another at each call; or NULL */
+    const struct mc_slot *moving;
     int64_t space[MC_MAX_RANK]; /* sizes of the kernel's iteration space */
 };
 /* The executor of a solver step.  It is the first member of struct mc_heavy. */
@@ -115,6 +112,8 @@ struct mc_shape_plan {
     int64_t *key;
     int nkey;
     struct mc_moves *moves;     /* views that move with inputs' elements; NULL: none can */
+    const bool *again;          /* by value: may be another at plan time when the plan has moved; or NULL */
+    int64_t moved;              /* how often it has */
     struct mc_slot *slot;     /* by value */
     struct mc_step_plan *step;  /* by step */
     struct mc_plan_options options; /* options of its solver plans */
@@ -180,6 +179,15 @@ static inline bool mc_step_is_ahead(const struct mc_shape_plan *p, int step)
     return p->step[step].exec && p->step[step].exec->ops->ahead;
 }
 
+/* The value in whose memory v lies: a view that is copied has its own. */
+static inline int mc_memory_of(const struct mc_program *pr, const struct mc_shape_plan *p, int v)
+{
+    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
+        v = pr->value.at[v].view_of;
+    }
+    return v;
+}
+
 /* the newest shape plan; NULL: none yet */
 static inline const struct mc_shape_plan *mc_newest_plan(const struct mc_function *f)
 {
@@ -202,6 +210,10 @@ mc_status mc_step_error(const struct mc_function *f, int step, mc_status s);
 /* number of CPU threads for a step. asked: the number wanted; 0: the flag `threads`, else all */
 int mc_step_threads(int asked);
 void mc_exec_free(struct mc_exec *e); /* for executors that own no other memory */
+/* part.c: the part of its result that the step sets or adds to, with the offset at which it begins.
+ * MC_EUNSUPPORTED: that depends on data */
+mc_status mc_part_of(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                     struct mc_slot *part);
 /* reference.c */
 extern struct mc_exec mc_exec_reference;
 /* the value as the host can read it; for remote memory a copy */

@@ -1,6 +1,7 @@
 /* remote.c: values in memory that the host cannot address.  Constants are copied once for each shape plan,
- * inputs that the device reads at every call; results are copied back when they are asked for.  The device is
- * used through its functions alone.
+ * inputs that the device reads at every call, and when a plan has moved (schedule/moves.c) the values of plan
+ * time that have changed, with the numbers that say where parts begin; results are copied back when they are
+ * asked for.  The device is used through its functions alone.
  *
  * Invariant: values in that memory are contiguous, except views of them. */
 #include "exec/remote.h"
@@ -14,7 +15,15 @@ static size_t rounded(size_t n)
     return (n + LINE - 1) / LINE * LINE;
 }
 
-/* Copies constants and values computed at plan time to one block of device memory, each contiguous. */
+static void note_offsets(const struct mc_shape_plan *p, struct mc_remote *q)
+{
+    for (int i = 0; i < q->nmoving; i++) {
+        q->offset[i] = p->step[q->moving[i]].moving->offset;
+    }
+}
+
+/* Copies constants and values computed at plan time to one block of device memory, each contiguous, and the
+ * offsets of parts that move. */
 static mc_status upload_constants(struct mc_function *f, struct mc_shape_plan *p, struct mc_remote *q)
 {
     const struct mc_program *pr = &f->code->program;
@@ -27,6 +36,8 @@ static mc_status upload_constants(struct mc_function *f, struct mc_shape_plan *p
             total += rounded(mc_slot_bytes(at));
         }
     }
+    const size_t starts = total;
+    total += rounded((size_t)q->nmoving * sizeof *q->offset);
     char *host = total ? mc_calloc(1, total, "constants") : NULL;
     q->fixed = host ? f->code->device->ops->alloc(f->code->device, total, "constants") : NULL;
     mc_status s = !total || q->fixed ? MC_OK : mc_last_status();
@@ -41,6 +52,10 @@ static mc_status upload_constants(struct mc_function *f, struct mc_shape_plan *p
         mc_array_unref(&dense);
         mc_contiguous_strides(at->type.dtype, at->type.rank, at->type.dims, at->strides);
         at->offset = 0;
+    }
+    if (q->nmoving && s == MC_OK) {
+        memcpy(host + starts, q->offset, (size_t)q->nmoving * sizeof *q->offset);
+        q->starts = q->fixed + starts;
     }
     s = s == MC_OK && total ? mc_remote_put(f, q->fixed, host, total) : s;
     mc_free(host);
@@ -61,23 +76,63 @@ size_t mc_remote_inputs(const struct mc_function *f)
     return (size_t)bytes;
 }
 
+/* Is v the value `from`, or is that a view of it? */
+static bool leads_to(const struct mc_program *pr, int from, int v)
+{
+    while (from >= 0 && from != v) {
+        from = pr->value.at[from].view_of;
+    }
+    return from >= 0;
+}
+
 /* Does the device read value v?  Not if it only says what sizes are, or where slices begin. */
 static bool device_reads(const struct mc_program *pr, const struct mc_shape_plan *p, int v)
 {
     bool reads = false;
     for (int i = 0; i < pr->noutput + pr->nupdate && !reads; i++) {
-        const int to = i < pr->noutput ? pr->output[i] : pr->update[i - pr->noutput];
-        reads = mc_value_root(pr, to) == v;
+        reads = leads_to(pr, i < pr->noutput ? pr->output[i] : pr->update[i - pr->noutput], v);
     }
     for (size_t i = 0; i < pr->step.n && !reads; i++) {
         const struct mc_step *st = &pr->step.at[i];
         const bool works = st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || st->kind == STEP_HOST,
-                   copies = st->kind == STEP_VIEW && p->slot[st->dst[0]].own;
-        for (int k = 0; k < (works ? st->nsrc : copies) && !reads; k++) {
-            reads = mc_value_root(pr, st->src[k]) == v;
+                   copies = st->kind == STEP_VIEW && p->slot[st->dst[0]].own,
+                   sets = mc_step_sets_part(st) && mc_part_is_known(pr, st);
+        for (int k = 0; k < (sets ? 2 : works ? st->nsrc : copies) && !reads; k++) {
+            reads = leads_to(pr, st->src[k], v);
         }
     }
     return reads;
+}
+
+static mc_status find_moving(const struct mc_program *pr, const struct mc_shape_plan *p, struct mc_remote *q)
+{
+    q->moving = mc_calloc(pr->step.n + 1, sizeof *q->moving, "plan");
+    q->offset = mc_calloc(pr->step.n + 1, sizeof *q->offset, "plan");
+    q->renewed = mc_calloc(pr->value.n + 1, sizeof *q->renewed, "plan");
+    if (!q->moving || !q->offset || !q->renewed) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        if (p->step[i].moving && !mc_step_is_ahead(p, i)) {
+            q->moving[q->nmoving++] = i;
+        }
+    }
+    for (int v = 0; v < (int)pr->value.n && p->again; v++) {
+        q->renewed[v] = p->again[v] && p->slot[v].base == BASE_FIXED && device_reads(pr, p, v);
+    }
+    note_offsets(p, q);
+    q->sent = p->moved;
+    return MC_OK;
+}
+
+const int64_t *mc_remote_start(const struct mc_shape_plan *p, int step)
+{
+    const struct mc_remote *q = mc_remote_of(p);
+    int i = 0;
+    while (i < q->nmoving && q->moving[i] != step) {
+        i++;
+    }
+    return i < q->nmoving ? (const int64_t *)(const void *)q->starts + i : NULL;
 }
 
 mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p)
@@ -99,6 +154,7 @@ mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p)
         q->read[i] = pr->dynamic || v < 0 || device_reads(pr, p, v);
         q->slot[i + 1] = q->slot[i] + input_bytes(f, i);
     }
+    TRY(find_moving(pr, p, q));
     return upload_constants(f, p, q);
 }
 
@@ -110,6 +166,9 @@ void mc_remote_forget(struct mc_function *f, struct mc_shape_plan *p)
         mc_free(q->at);
         mc_free(q->slot);
         mc_free(q->read);
+        mc_free(q->moving);
+        mc_free(q->offset);
+        mc_free(q->renewed);
         mc_free(q);
     }
 }
@@ -121,8 +180,38 @@ bool mc_remote_is(const struct mc_function *f, const mc_array *a)
     return mc_array_space(a) == f->code->device->space;
 }
 
+static mc_status send_value(const struct mc_function *f, const struct mc_shape_plan *p, int v)
+{
+    const struct mc_remote *q = mc_remote_of(p);
+    mc_array *dense = mc_array_is_contiguous(p->slot[v].fixed) ? mc_array_ref(p->slot[v].fixed)
+                                                               : mc_array_copy(p->slot[v].fixed);
+    const size_t bytes = mc_slot_bytes(&p->slot[v]);
+    mc_status s = !dense  ? mc_last_status()
+                  : bytes ? mc_remote_put(f, q->fixed + q->at[v], dense->data, bytes)
+                          : MC_OK;
+    mc_array_unref(&dense);
+    return s;
+}
+
+/* What has changed since the plan moved. */
+static mc_status send_moved(const struct mc_function *f, const struct mc_shape_plan *p)
+{
+    struct mc_remote *q = mc_remote_of(p);
+    if (q->sent == p->moved) {
+        return MC_OK;
+    }
+    note_offsets(p, q);
+    TRY(q->nmoving ? mc_remote_put(f, q->starts, q->offset, (size_t)q->nmoving * sizeof *q->offset) : MC_OK);
+    for (int v = 0; v < (int)f->code->program.value.n; v++) {
+        TRY(q->renewed[v] ? send_value(f, p, v) : MC_OK);
+    }
+    q->sent = p->moved;
+    return MC_OK;
+}
+
 mc_status mc_remote_upload_inputs(struct mc_function *f, const struct mc_shape_plan *p)
 {
+    TRY(send_moved(f, p));
     for (int i = 0; i < f->code->program.ninput; i++) {
         const mc_array *a = f->arg[i];
         size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;

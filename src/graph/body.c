@@ -119,6 +119,9 @@ static struct mc_body *start(const mc_graph *from, int nin, int nout)
     b->nin = nin;
     b->nout = nout;
     b->graph = mc_graph_make(from->language);
+    if (b->graph) {
+        b->graph->of_body = true;
+    }
     b->in = b->graph ? mc_arena_alloc(&b->graph->arena, (size_t)(nin + 1) * sizeof *b->in) : NULL;
     b->out = b->in ? mc_arena_alloc(&b->graph->arena, (size_t)(nout + 1) * sizeof *b->out) : NULL;
     if (!b->out || from->language->share(b->graph, from) < 0) {

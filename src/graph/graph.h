@@ -298,6 +298,7 @@ struct mc_shared {
 };
 struct mc_graph {
     const struct mc_language *language;
+    bool of_body;                  /* it belongs to a body */
     struct mc_arena arena;
     VEC(mc_node *) nodes;          /* by id */
     struct { uint32_t *slot; size_t cap, n; } cons;

@@ -48,6 +48,11 @@ struct mc_step {
     int before;
     const char *reason;    /* why it is not faster, or "" */
 };
+/* does it set or add to a slice of a value? */
+static inline bool mc_step_sets_part(const struct mc_step *st)
+{
+    return st->kind == STEP_HOST && st->node[0]->op->form == FORM_SUBTENSOR_UPDATE;
+}
 struct mc_program {
     mc_graph *graph;       /* the program's own */
     VEC(struct mc_value) value;
@@ -97,16 +102,23 @@ bool mc_is_fusible(const mc_node *n);
 enum mc_fusing { FUSE_NOTHING, FUSE_COLUMN_SUMS, FUSE_DRAWS };
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);
 void mc_groups_free(struct mc_groups *groups);
-/* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does */
+/* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does; starts:
+ * where a part begins that is set or added to is found at plan time, if it follows from inputs */
+struct mc_lower_how {
+    enum mc_fusing fuse;
+    bool rounds, starts;
+};
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
                           mc_node *const *out, int nup, struct mc_shared *const *shared,
-                          mc_node *const *update, enum mc_fusing fuse, bool rounds);
+                          mc_node *const *update, const struct mc_lower_how *how);
 /* pooled_steps.c: finds steps whose solver may also do an earlier step; called before liveness */
 void mc_find_pooled_steps(struct mc_program *p);
 /* static_size.c: number of elements along the axes that the step's kernel loops over; -1: not static */
 int64_t mc_static_length(const struct mc_step *st);
 /* values.c */
 int mc_value_root(const struct mc_program *p, int v);   /* the value whose memory v is or views */
+/* of a step that sets or adds to a part: is it known at plan time where that is? */
+bool mc_part_is_known(const struct mc_program *p, const struct mc_step *st);
 void mc_program_free(struct mc_program *p);
 bool mc_counts(const mc_node *n);                       /* is n 0, 1, 2, ...? */
 /* The axis along which n is the position 0, 1, 2, ...: arange, perhaps with axes of size 1 added; -1: n is

@@ -10,6 +10,7 @@ struct make {
     bool exact;              /* compares floats that may be computed twice: see struct mc_kernel */
     /* float16 and bfloat16 are rounded after each operation, not only when stored */
     bool rounds;
+    bool starts;             /* see struct mc_lower_how */
     unsigned char *early;    /* by node id: computed on the host at plan time */
     unsigned char *needed;   /* by node id: its data are needed, not only its type */
     unsigned char *wanted;   /* by node id: must be stored, since it is read outside its kernel */

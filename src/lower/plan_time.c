@@ -22,11 +22,32 @@ void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count)
     }
 }
 
+/* Where parts begin that are set or added to is known at plan time if it follows from inputs, constants and
+ * sizes alone. */
+static void find_starts(struct make *m, mc_node *const *list, size_t count, unsigned char *required)
+{
+    unsigned char *known = m->needed; /* not in use yet */
+    for (size_t i = 0; i < count && m->starts; i++) {
+        const mc_node *n = list[i];
+        bool all = small(&n->type) && n->nout == 1 && !n->op->custom &&
+                   !(n->op->flags & (OP_IMPURE | OP_RANDOM)) && n->op != &mc_op_item;
+        for (int k = 0; k < n->nin; k++) {
+            all &= mc_reads_type_only(n) || known[n->in[k]->id];
+        }
+        known[n->id] = n->op->flags & OP_LEAF ? mc_is_const(n) || (n->op == &mc_op_input && all) : all;
+        for (int k = 2; k < n->nin && n->op->form == FORM_SUBTENSOR_UPDATE; k++) {
+            required[n->in[k]->id] |= known[n->in[k]->id];
+        }
+    }
+    memset(known, 0, m->p->graph->nodes.n);
+}
+
 /* Values that sizes depend on must be known at plan time.  They are marked from the ops that need them down
  * to the leaves. */
 void mc_find_required(struct make *m, mc_node *const *list, size_t count)
 {
     unsigned char *required = m->wanted; /* not in use yet */
+    find_starts(m, list, count, required);
     for (size_t i = count; i-- > 0;) {
         mc_node *n = list[i];
         for (int k = 0; k < n->nin; k++) {

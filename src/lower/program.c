@@ -223,7 +223,9 @@ static void free_tables(struct make *m)
     mc_free(m->late);
     mc_free(m->separate);
     mc_groups_free(&m->groups);
-    *m = (struct make){ .p = m->p, .rounds = m->rounds, .updates_late = m->updates_late };
+    *m = (struct make){
+        .p = m->p, .rounds = m->rounds, .starts = m->starts, .updates_late = m->updates_late
+    };
 }
 
 static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
@@ -372,13 +374,22 @@ static mc_status lower(struct make *m, mc_node **all, enum mc_fusing fuse)
     return build(m, all, n);
 }
 
+/* Can the step fail during a call? */
+static bool may_fail(const struct mc_program *p, const struct mc_step *s)
+{
+    return mc_step_sets_part(s) ? !mc_part_is_known(p, s)
+                                : s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel));
+}
+
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
                           mc_node *const *out, int nup, struct mc_shared *const *shared,
-                          mc_node *const *update, enum mc_fusing fuse, bool rounds)
+                          mc_node *const *update, const struct mc_lower_how *how)
 {
     *p = (struct mc_program){ .graph = g, .ninput = nin, .noutput = nout, .nupdate = nup };
     mc_node **all = mc_alloc((size_t)(nout + nup + 1) * sizeof *all, "lower");
-    struct make m = { .p = p, .rounds = rounds, .updates_late = fuse == FUSE_DRAWS };
+    struct make m = {
+        .p = p, .rounds = how->rounds, .starts = how->starts, .updates_late = how->fuse == FUSE_DRAWS
+    };
     p->input = mc_arena_alloc(&p->arena, (size_t)(nin + 1) * sizeof *in);
     p->key_input = mc_arena_alloc(&p->arena, (size_t)nin + 1);
     p->output = mc_arena_alloc(&p->arena, (size_t)(nout + 1) * sizeof *p->output);
@@ -395,12 +406,10 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     for (int i = 0; i < nup && st == MC_OK; i++) {
         p->shared[i] = shared[i];
     }
-    st = st < 0 ? st : lower(&m, all, fuse);
+    st = st < 0 ? st : lower(&m, all, how->fuse);
     p->last_check = -1;
     for (size_t i = 0; i < p->step.n; i++) {
-        const struct mc_step *s = &p->step.at[i];
-        p->last_check = s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel)) ? (int)i
-                                                                                           : p->last_check;
+        p->last_check = may_fail(p, &p->step.at[i]) ? (int)i : p->last_check;
     }
     mc_free(all);
     free_tables(&m);

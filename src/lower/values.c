@@ -34,6 +34,22 @@ int mc_value_root(const struct mc_program *p, int v)
     return v;
 }
 
+static bool known_at_plan_time(const struct mc_program *p, const mc_node *x)
+{
+    const struct mc_value *v = p->value_of[x->id] < 0 ? NULL : &p->value.at[p->value_of[x->id]];
+    return mc_is_const(x) || (v && v->kind == VALUE_INPUT && p->key_input[v->input]) ||
+           (v && v->step >= 0 && p->step.at[v->step].kind == STEP_PLAN_TIME);
+}
+
+bool mc_part_is_known(const struct mc_program *p, const struct mc_step *st)
+{
+    bool known = true;
+    for (int i = 2; i < st->node[0]->nin; i++) {
+        known = known && known_at_plan_time(p, st->node[0]->in[i]);
+    }
+    return known;
+}
+
 void mc_program_free(struct mc_program *p)
 {
     for (size_t i = 0; i < p->step.n; i++) {

@@ -92,6 +92,21 @@ static int allocate_gap(struct arena *a, int64_t size, int step, int last)
     return (int)a->all->n - 1;
 }
 
+#ifndef MC_RUNTIME
+/* The value of which the step sets a part, if no step reads it later and its memory may be written to; -1. */
+static int dying_whole(const struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    const struct mc_program *pr = &f->code->program;
+    const mc_node *n = pr->step.at[step].node[0];
+    const int x = pr->value_of[n->in[0]->id], y = pr->value_of[n->in[1]->id];
+    return x >= 0 && y >= 0 && pr->value.at[x].kind == VALUE_TEMP && pr->value.at[x].view_of < 0 &&
+                   pr->value.at[x].last <= step && p->slot[x].base == BASE_ARENA && !p->slot[x].inside &&
+                   mc_value_root(pr, y) != x && f->code->mode != MODE_DEBUG
+               ? x
+               : -1;
+}
+
+#endif
 /* A source of the step whose memory the result v may take over: this step is the last to read it, it has the
  * same size and layout, and is read element by element. The product that an epilogue reads has no last step.
  * -1: none. */
@@ -100,6 +115,11 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
+#ifndef MC_RUNTIME
+    if (f->code->backend->starts && mc_step_sets_part(st)) {
+        return dying_whole(f, p, step);
+    }
+#endif
     if (!st->kernel || st->kernel->mode != KERNEL_MAP || st->kernel->bounded || f->code->mode == MODE_DEBUG ||
         !mc_step_compiled(f, step)) {
         return -1;
@@ -191,12 +211,14 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
                       mc_slot_bytes(slot) % MC_ALIGNED; /* it begins at a multiple of its bytes */
         return MC_OK;
     }
+#ifndef MC_RUNTIME
     const int shared = heavy ? -1 : mc_update_aliases(f, p, step, v);
     if (shared >= 0) {
         slot->base = BASE_SHARED;
         slot->index = shared;
         return MC_OK;
     }
+#endif
     int last = a->stays[v] ? INT32_MAX : MC_MAX(pr->value.at[v].last, step),
         src = heavy ? -1 : dying_source(f, p, a, step, v);
     slot->base = BASE_ARENA;
@@ -216,10 +238,7 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
 static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, const struct mc_step *st)
 {
     struct mc_slot *to = &p->slot[st->dst[0]];
-    int root = st->src[0];
-    while (pr->value.at[root].view_of >= 0 && !p->slot[root].own) {
-        root = pr->value.at[root].view_of;
-    }
+    const int root = mc_memory_of(pr, p, st->src[0]);
     if (to->base != BASE_FIXED) {
         to->base = p->slot[root].base;
         to->index = p->slot[root].index;

@@ -1,15 +1,26 @@
-/* moves.c: views whose start is a value of the call, such as x[i * b:(i + 1) * b].  A plan is good for every
- * i that gives the same sizes: a call with another i moves the views of its plan, and plans nothing.
+/* moves.c: views whose start is a value of the call, such as x[i * b:(i + 1) * b], and parts that are set or
+ * added to at such a start.  A plan is good for every i that gives the same sizes: a call with another i
+ * moves the views and parts of its plan, and plans nothing.
  *
  * A plan moves if all sizes and strides stay what they are and the values that it depends on otherwise
  * (`pinned`) are the same.  Where a slice is clipped its size is another, so it has its own plan.
  *
- * Where the host cannot address memory, as on a GPU, such a slice of an input or of a shared variable is
- * copied to a fixed place of the arena before the other steps.  A captured call has no address that depends
- * on i then, and the copy is one launch of a few microseconds before the replay.  The alternatives cost more:
- * a changed parameter of each kernel that reads the slice is a call of the driver for each, which
- * libraries' kernels do not allow; a start that kernels read from memory is a copy from the host as well.
- * Another slice there pins its bounds.
+ * Where the host cannot address memory, as on a GPU, a captured call has no address that depends on i:
+ *
+ *   slices of inputs and variables    copied to a fixed place of the arena before the other steps, by one
+ *                                     launch of a few microseconds before the replay
+ *   slices of computed values         copied there by their steps
+ *   parts that are set or added to    written by their steps, in the memory of the old value if nothing else
+ *                                     reads that (in_place.c, memory.c)
+ *
+ * A step reads from memory where its view or part begins: a number that the host finds, clipped and checked
+ * as for a new plan, and sends ahead of the call if the plan has moved (mc_remote_start).  So are values of
+ * plan time that kernels read.  The alternative costs more: a changed parameter of each kernel that reads the
+ * slice is a call of the driver for each, which libraries' kernels do not allow.  A backend whose steps read
+ * no such number (`starts` of its row) pins the bounds of slices of computed values.
+ *
+ * Where a part is may also be a result, or a variable that the call changes.  Then a kernel finds it in the
+ * GPU's memory (region.cu), and nothing moves.
  *
  * Invariant: a plan that cannot be moved is left as it was. */
 #include "schedule/schedule.h"
@@ -17,22 +28,21 @@
 struct move {
     int step;
     bool starts;                /* its own bounds depend on the call's values */
-    bool ahead;                 /* copied before the other steps */
-    struct mc_slot view;        /* ahead: what is copied */
-    int64_t at;                 /* ahead: where it begins in its source, in bytes */
+    /* where a step's `moving` points: the view, from the start of its source; or the part that is set */
+    struct mc_slot view;
     struct mc_slot old_slot, old_view; /* while the plan moves: what a failure restores */
-    int64_t old_at;
 };
 struct mc_moves {
     struct mc_exec copy;        /* of every step that is ahead */
     struct move *move;          /* in the order of steps */
     int n;
-    bool *depends, *pinned;     /* by value: it follows from inputs' elements; the plan is for these alone */
+    /* by value: it follows from inputs' elements; the plan is for these alone; it follows, or views such */
+    bool *depends, *pinned, *again;
 };
 
 /* ---- what may move ---- */
 
-struct finder { const struct mc_function *f; struct mc_moves *m; bool remote; };
+struct finder { const struct mc_function *f; struct mc_moves *m; };
 
 /* sizes: x determines sizes; else its elements are read, of inputs where each call puts them.  What has no
  * memory of its own follows from its inputs. */
@@ -72,8 +82,7 @@ static void pin_inputs(struct finder *d, const struct mc_step *st, const mc_node
 
 static void pin_step(struct finder *d, const struct mc_step *st)
 {
-    /* kernels on the host read elements at the addresses of the call; the data of other steps is rare */
-    const bool data = d->remote || !st->kernel;
+    const bool data = !st->kernel; /* kernels read elements where each call puts them; other data is rare */
     for (int i = 0; i < st->nnode; i++) {
         pin_inputs(d, st, st->node[i], data);
     }
@@ -89,18 +98,18 @@ static bool reads(const struct mc_step *st, const bool *set, int first)
     return so;
 }
 
-/* moved: by value: views that move.  Returns whether the step is to be done again when the plan moves. */
-static bool follows(struct finder *d, const struct mc_step *st, bool *moved)
+/* Returns whether the step is to be done again when the plan moves. */
+static bool follows(struct finder *d, const struct mc_step *st)
 {
     const mc_node *n = st->node[0];
-    bool *depends = d->m->depends;
+    bool *depends = d->m->depends, *again = d->m->again;
     if (st->kind == STEP_PLAN_TIME) {
-        return depends[st->dst[0]] = !mc_reads_type_only(n) && reads(st, depends, 0);
+        return again[st->dst[0]] = depends[st->dst[0]] = !mc_reads_type_only(n) && reads(st, depends, 0);
     }
     if (st->kind == STEP_VIEW) {
-        return moved[st->dst[0]] = moved[st->src[0]] || reads(st, depends, 1);
+        return again[st->dst[0]] = again[st->src[0]] || reads(st, depends, 1);
     }
-    if (st->kind == STEP_HOST && n->op->form == FORM_SUBTENSOR_UPDATE && !d->remote) {
+    if (mc_step_sets_part(st)) {
         return reads(st, depends, 2); /* the reference reads the bounds at every call */
     }
     pin_step(d, st);
@@ -116,22 +125,9 @@ static void find_leaves(struct finder *d)
     }
 }
 
-static void pin_results(struct finder *d)
-{
-    const struct mc_program *pr = &d->f->code->program;
-    for (int i = 0; i < pr->noutput + pr->nupdate && d->remote; i++) {
-        const int v = i < pr->noutput ? pr->output[i] : pr->update[i - pr->noutput];
-        d->m->pinned[v] |= d->m->depends[v];
-    }
-}
-
+#ifndef MC_RUNTIME /* the host addresses all memory there */
 static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
                             char *scratch);
-#ifndef MC_RUNTIME
-static const struct mc_slot *copied(const struct mc_function *f, const struct mc_shape_plan *p, int step,
-                                    const char **from);
-static const struct mc_exec_ops ahead = { .run = copy_ahead, .ahead = true, .copies = copied };
-#else
 static const struct mc_exec_ops ahead = { .run = copy_ahead, .ahead = true };
 #endif
 
@@ -151,29 +147,27 @@ mc_status mc_moves_find(const struct mc_function *f, struct mc_shape_plan *p)
         return MC_OK;
     }
     struct mc_moves *m = p->moves = mc_calloc(1, sizeof *m, "plan");
-    bool *moved = mc_calloc(pr->value.n + 1, sizeof *moved, "plan");
-    struct finder d = { f, m, f->code->device->space != NULL };
+    struct finder d = { f, m };
     if (m) {
+#ifndef MC_RUNTIME
         m->copy.ops = &ahead;
+#endif
         m->move = mc_calloc(pr->step.n + 1, sizeof *m->move, "plan");
         m->depends = mc_calloc(pr->value.n + 1, sizeof *m->depends, "plan");
         m->pinned = mc_calloc(pr->value.n + 1, sizeof *m->pinned, "plan");
+        p->again = m->again = mc_calloc(pr->value.n + 1, sizeof *m->again, "plan");
     }
-    const bool good = m && moved && m->move && m->depends && m->pinned;
+    const bool good = m && m->move && m->depends && m->pinned && m->again;
     if (good) {
         find_leaves(&d);
     }
     for (size_t i = 0; i < pr->step.n && good; i++) {
         const struct mc_step *st = &pr->step.at[i];
-        if (follows(&d, st, moved)) {
+        if (follows(&d, st)) {
             m->move[m->n++] = (struct move){ .step = (int)i,
                                              .starts = st->kind == STEP_VIEW && reads(st, m->depends, 1) };
         }
     }
-    if (good) {
-        pin_results(&d);
-    }
-    mc_free(moved);
     return good ? MC_OK : MC_EMEMORY;
 }
 
@@ -183,10 +177,12 @@ void mc_moves_free(struct mc_shape_plan *p)
         mc_free(p->moves->move);
         mc_free(p->moves->depends);
         mc_free(p->moves->pinned);
+        mc_free(p->moves->again);
         mc_free(p->moves);
     }
 }
 
+#ifndef MC_RUNTIME
 static struct move *move_of(const struct mc_shape_plan *p, int step)
 {
     for (int i = 0; p->moves && i < p->moves->n; i++) {
@@ -202,32 +198,20 @@ static struct move *move_of(const struct mc_shape_plan *p, int step)
 static mc_status copy_ahead(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
                             char *scratch)
 {
-    const struct move *m = move_of(p, step);
+    const struct mc_slot *view = p->step[step].moving;
     const struct mc_step *st = &f->code->program.step.at[step];
     (void)e;
     (void)scratch;
-    return mc_slot_bytes(&m->view) == 0
+    return mc_slot_bytes(view) == 0
                ? MC_OK
-               : f->code->backend->copy(f, &m->view, f->ptr[st->src[0]] + m->at, f->ptr[st->dst[0]]);
+               : f->code->backend->copy(f, view, f->ptr[st->src[0]] + view->offset, f->ptr[st->dst[0]]);
 }
-
-#ifndef MC_RUNTIME
-static const struct mc_slot *copied(const struct mc_function *f, const struct mc_shape_plan *p, int step,
-                                  const char **from)
-{
-    const struct move *m = move_of(p, step);
-    *from = f->ptr[f->code->program.step.at[step].src[0]] + m->at;
-    return &m->view;
-}
-#endif
 
 /* Is value v in memory before the first step, at a place that is known by then? */
 static bool known_before(const struct mc_function *f, const struct mc_shape_plan *p, int v)
 {
     const struct mc_program *pr = &f->code->program;
-    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
+    v = mc_memory_of(pr, p, v);
     return pr->value.at[v].kind == VALUE_INPUT || pr->value.at[v].kind == VALUE_SHARED ||
            (p->slot[v].own && mc_step_is_ahead(p, pr->value.at[v].step));
 }
@@ -237,23 +221,33 @@ void mc_moves_slice(const struct mc_function *f, struct mc_shape_plan *p, int st
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_slot *to = &p->slot[st->dst[0]];
     struct move *m = f->code->device->space ? move_of(p, step) : NULL;
-    if (!m || !m->starts) {
+    if (!m || !m->starts || to->base == BASE_FIXED) {
         return;
     }
-    if (!f->code->backend->copy || !known_before(f, p, st->src[0])) {
+    const bool early = f->code->backend->copy && known_before(f, p, st->src[0]);
+    if (!early && !f->code->backend->starts) {
         for (int i = 1; i < st->nsrc; i++) {
             p->moves->pinned[st->src[i]] |= p->moves->depends[st->src[i]];
         }
         return;
     }
-    m->ahead = true;
-    p->step[step].exec = &p->moves->copy;
     m->view = *to;
-    m->at = to->offset - p->slot[st->src[0]].offset;
+    m->view.offset = to->offset - p->slot[st->src[0]].offset;
+    p->step[step].moving = &m->view;
+    p->step[step].exec = early ? &p->moves->copy : p->step[step].exec;
     mc_slot_set(to, &m->view.type);
     to->own = true;
     to->offset = 0;
 }
+
+mc_status mc_moves_part(const struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    struct move *m = f->code->backend->starts ? move_of(p, step) : NULL;
+    const mc_status s = m ? mc_part_of(f, p, step, &m->view) : MC_EUNSUPPORTED;
+    p->step[step].moving = s == MC_EUNSUPPORTED ? NULL : &m->view;
+    return s == MC_EUNSUPPORTED ? MC_OK : s;
+}
+#endif
 
 /* ---- moving ---- */
 
@@ -276,7 +270,6 @@ static bool again(struct mc_function *f, struct mc_shape_plan *p, struct move *m
     struct mc_slot *slot = &p->slot[st->dst[0]], *old = &m->old_slot;
     *old = *slot;
     m->old_view = m->view;
-    m->old_at = m->at;
     slot->fixed = NULL;
     if (mc_shape_plan_step(f, p, m->step) < 0) {
         return false;
@@ -285,7 +278,8 @@ static bool again(struct mc_function *f, struct mc_shape_plan *p, struct move *m
         return mc_type_equal(&slot->type, &old->type) &&
                (!p->moves->pinned[st->dst[0]] || same_contents(slot->fixed, old->fixed));
     }
-    if (st->kind == STEP_VIEW && !same_view(slot, old)) {
+    const bool sent = slot->base == BASE_FIXED && f->code->device->space; /* contiguous there */
+    if (st->kind == STEP_VIEW && !(sent ? mc_type_equal(&slot->type, &old->type) : same_view(slot, old))) {
         return false;
     }
     const struct mc_slot now = *slot;
@@ -294,7 +288,7 @@ static bool again(struct mc_function *f, struct mc_shape_plan *p, struct move *m
         slot->offset = now.offset;
         slot->fixed = now.fixed;
     }
-    return !m->ahead || same_view(&m->view, &m->old_view);
+    return !p->step[m->step].moving || same_view(&m->view, &m->old_view);
 }
 
 static void drop(struct mc_array *a, const struct mc_array *kept)
@@ -314,7 +308,6 @@ static void finish(const struct mc_function *f, struct mc_shape_plan *p, int n, 
         if (!keep) {
             *slot = m->old_slot;
             m->view = m->old_view;
-            m->at = m->old_at;
         }
         m->old_slot.fixed = NULL;
     }
@@ -336,5 +329,6 @@ bool mc_moves_make(struct mc_function *f, struct mc_shape_plan *p)
     if (p->moves) {
         finish(f, p, n, good);
     }
+    p->moved += good;
     return good;
 }

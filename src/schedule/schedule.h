@@ -45,12 +45,14 @@ static inline int64_t mc_loop_rounded(int64_t n)
 /* false: the step is no such loop, or is not planned */
 bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                      struct mc_loop_planned *out);
-/* moves.c: views whose start is a value of the call.  find: before the first step is planned.  slice: the
- * step's view has been planned; where the host cannot address memory it may become a copy, which is made
- * before the other steps. */
+/* moves.c: views whose start is a value of the call, and parts that are set there.  find: before the first
+ * step is planned.  slice: the step's view has been planned; where the host cannot address memory it may
+ * become a copy, which is made before the other steps or by its own. */
 mc_status mc_moves_find(const struct mc_function *f, struct mc_shape_plan *p);
 void mc_moves_free(struct mc_shape_plan *p);
 void mc_moves_slice(const struct mc_function *f, struct mc_shape_plan *p, int step);
+/* of a step that sets or adds to a part of a value */
+mc_status mc_moves_part(const struct mc_function *f, struct mc_shape_plan *p, int step);
 /* Is the plan good for no other elements of the input? */
 bool mc_moves_pin(const struct mc_function *f, const struct mc_shape_plan *p, int input);
 /* Moves a plan's views to where the elements of f->arg put them, if all else stays; else changes nothing. */

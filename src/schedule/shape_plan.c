@@ -240,14 +240,19 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
         if (s == MC_OK && st->kind == STEP_VIEW) {
             s = st->node[0]->op->form == FORM_SUBTENSOR ? mc_step_slice(f, p, st, &out.out[0])
                                                         : mc_step_view(f, p, st, &out.out[0]);
+#ifndef MC_RUNTIME
             if (s == MC_OK && p->moves) {
                 mc_moves_slice(f, p, step);
             }
+#endif
         } else if (s == MC_OK) {
             for (int i = 0; i < st->ndst; i++) {
                 mc_slot_set(&p->slot[st->dst[i]], &out.out[i]);
                 p->slot[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
             }
+#ifndef MC_RUNTIME
+            s = p->moves && mc_step_sets_part(st) ? mc_moves_part(f, p, step) : s;
+#endif
         }
     }
     if (type != on_stack) {

@@ -272,6 +272,9 @@ def indexed(d, setting=False):
             lists += 1
         elif k == "new" and a.rank < 6 and not setting:
             out += ["None", ":"]
+        elif k == "number" and setting and d.coin(0.3) and any(v.rank == 0 and v.dt in ("int64", "int32") for v in d.pool):
+            i = d.any(*[v for v in d.pool if v.rank == 0 and v.dt in ("int64", "int32")]).name
+            out.append(d.any(f"{i} % {n}", f"{i} % {n}:", f"{i} % {n}:{i} % {n} + 2"))      # a place that is computed
         elif k == "number":
             out.append(str(d.rng.randint(-n, n - 1)))
         elif k == "slice":

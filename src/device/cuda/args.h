@@ -45,7 +45,7 @@ typedef uint64_t u64;
 
 /* What word 0 of the error words holds where something else than an index is wrong: larger than the number of
  * any value of a kernel. */
-enum { MC_CUDA_ERR_MATRIX = 1 << 30, MC_CUDA_ERR_CTC };
+enum { MC_CUDA_ERR_MATRIX = 1 << 30, MC_CUDA_ERR_CTC, MC_CUDA_ERR_PART };
 enum { MC_CUDA_ROW = 128 };     /* bytes of a row of a tile that a tensor map copies (128-byte swizzle) */
 /* A tensor map: the array as the copy engine of Hopper's multiprocessors (TMA) takes it (tensor_map.c). */
 struct mc_cuda_tensor_map { alignas(64) unsigned char bytes[128]; };

@@ -103,13 +103,12 @@ static const struct way {
     enum mc_op_form form;
     mc_copy_step_make *make;
     bool checks;                /* checks indices */
-    int reads;                  /* the first inputs that must have memory; 0: all */
 } ways[] = {
     { FORM_JOIN,             plan_concatenation },
     { FORM_STACK,            plan_concatenation },
     { FORM_GATHER,           mc_region_take, true },
     { FORM_GATHER_UPDATE,    mc_region_set,  true },
-    { FORM_SUBTENSOR_UPDATE, mc_region_part, .reads = 2 },
+    { FORM_SUBTENSOR_UPDATE, mc_region_part },
 };
 
 static const struct way *find_method(const struct mc_step *st)
@@ -122,10 +121,10 @@ static const struct way *find_method(const struct mc_step *st)
     return NULL;
 }
 
-bool mc_copy_step_can(const struct mc_step *st, bool *checks)
+bool mc_copy_step_can(const struct mc_program *pr, const struct mc_step *st, bool *checks)
 {
     const struct way *y = find_method(st);
-    *checks |= y && y->checks;
+    *checks |= y && (y->checks || (mc_step_sets_part(st) && !mc_part_is_known(pr, st)));
     return y != NULL;
 }
 
@@ -141,16 +140,31 @@ static mc_status refuse_step(const struct mc_function *f, int step)
                    f->name, step, *why ? why : "not at this shape", mc_step_text(f->code, step));
 }
 
+/* Where a part is may be known at plan time alone. */
 static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p,
-                          const struct mc_step *st,
-                          const struct way *y)
+                          const struct mc_step *st)
 {
-    for (int i = 0; i < (y && y->reads ? y->reads : st->node[0]->nin); i++) {
+    const bool known = mc_step_sets_part(st) && mc_part_is_known(&f->code->program, st);
+    for (int i = 0; i < (known ? 2 : st->node[0]->nin); i++) {
         if (!is_on_device(p, mc_copy_step_value(f, st->node[0]->in[i]))) {
             return false;
         }
     }
     return true;
+}
+
+static mc_status find_slice(const struct mc_function *f, const struct mc_copy_step *w, char *scratch)
+{
+    const struct mc_grid one = { { 1, 1, 1 }, { 1, 1, 1 }, 0 };
+    struct mc_region_bounds b = w->bounds;
+    b.to = (int64_t *)(void *)scratch;
+    b.err = mc_cuda_fn_of(f)->failed;
+    for (int i = 0; i < b.rank; i++) {
+        for (int k = 0; k < 3; k++) {
+            b.at[i][k] = w->bound[i][k] < 0 ? NULL : f->ptr[w->bound[i][k]];
+        }
+    }
+    return mc_cuda_launch(mc_cuda_of(f->code), w->find, "bounds of a slice", &one, &b, sizeof b);
 }
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
@@ -172,6 +186,11 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     a.x = f->ptr[w->x] + w->x_at;
     a.y = f->ptr[w->y];
     a.err = mc_cuda_fn_of(f)->failed;
+    a.start = w->start;
+    if (w->find) {
+        a.start = a.found = (const int64_t *)(const void *)scratch;
+        TRY(find_slice(f, w, scratch));
+    }
     a.target = (int64_t *)(void *)scratch;
     a.next = (int32_t *)(void *)(scratch + 8 * a.indices);
     a.first = a.next + a.indices;
@@ -214,7 +233,7 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct way *y = find_method(st);
     bool copied = st->kind == STEP_VIEW && p->slot[st->dst[0]].own;
-    if ((!y && !copied) || (y && !all_on_device(f, p, st, y))) {
+    if ((!y && !copied) || (y && !all_on_device(f, p, st))) {
         return st->kind == STEP_HOST ? refuse_step(f, step) : MC_OK;
     }
     struct mc_copy_step *w = mc_calloc(1, sizeof *w, "plan");
@@ -223,11 +242,17 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
     }
     w->exec.ops = &ops;
     *made = &w->exec;
-    mc_status s = copied ? mc_copy_step_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
+    mc_status s = !copied                ? y->make(f, p, st, w)
+                  : p->step[step].moving ? mc_region_slice(f, p, st, w)
+                                         : mc_copy_step_whole(w, p, st->src[0], st->dst[0]);
     if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.indices > MOST_INDICES)) {
         release(*made);
         *made = NULL;
         return refuse_step(f, step);
+    }
+    if (s == MC_OK && w->find) {
+        w->bounds.step = mc_cuda_fn_number(f, step);
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, FOUND_WORDS * sizeof(int64_t));
     }
     if (s == MC_OK && w->targets) {
         w->args.number = mc_cuda_fn_number(f, step);

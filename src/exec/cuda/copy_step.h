@@ -25,6 +25,10 @@ struct mc_copy_step {
     mc_dtype dtype;             /* of x and y */
     int x, y, index[8];         /* value ids */
     int64_t x_at;               /* offset of the region, bytes */
+    const int64_t *start;       /* memory that has another such offset at each call; or NULL */
+    void *find;                 /* finds a slice whose bounds are in the GPU's memory; or NULL */
+    struct mc_region_bounds bounds;
+    int bound[8][3];            /* value ids of those that have addresses; -1: it has none */
 };
 
 /* copy_step.c */
@@ -37,6 +41,6 @@ mc_status mc_copy_step_whole(struct mc_copy_step *w, const struct mc_shape_plan 
 /* index_step.c */
 typedef mc_status mc_copy_step_make(struct mc_function *f, const struct mc_shape_plan *p,
                                     const struct mc_step *st, struct mc_copy_step *w);
-mc_copy_step_make mc_region_take, mc_region_set, mc_region_part;
+mc_copy_step_make mc_region_take, mc_region_set, mc_region_part, mc_region_slice;
 
 #endif

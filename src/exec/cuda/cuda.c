@@ -55,7 +55,7 @@ static bool find_grids(struct mc_program *p, const struct mc_cuda *d, struct mc_
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             mc_comm *comm = mc_cuda_ranks_of(st, d);
-            const bool has_kernel = comm || mc_copy_step_can(st, &own->checks) ||
+            const bool has_kernel = comm || mc_copy_step_can(p, st, &own->checks) ||
                                     mc_lines_can(st, &own->checks) || mc_cuda_factor_can(st, &own->checks) ||
                                     mc_cuda_fft_can(st) || mc_cuda_ctc_can(st, &own->checks);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
@@ -351,7 +351,8 @@ const struct mc_backend mc_backend_cuda = {
     .name = "cuda", .start = start, .describe = mc_cuda_report, .has = mc_cuda_has,
     .synchronize = mc_cuda_fn_synchronize,
     .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER,
-    .grows = backend_for_dynamic_sizes, .in_place = true, .dense_inputs = true,
+    .grows = backend_for_dynamic_sizes, .in_place = true, .starts = true,
+    .dense_inputs = true,
     .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {",
     .elsewhere = "no kernel at this shape: runs on the host by the reference",
     .site = &mc_site_cuda,

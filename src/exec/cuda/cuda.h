@@ -106,7 +106,7 @@ const int *mc_grid_joint_steps(const struct mc_exec *e, int *n);
  * 1 + the number of a value of the kernel. */
 /* copy_step.c.  Here and below: *made stays NULL if the step is not of that kind. */
 /* can copy_step.c run it? checks: set if that checks indices */
-bool mc_copy_step_can(const struct mc_step *st, bool *checks);
+bool mc_copy_step_can(const struct mc_program *pr, const struct mc_step *st, bool *checks);
 mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* lines.c: results so far along an axis, sorting, searching */
 bool mc_lines_can(const struct mc_step *st, bool *checks);

@@ -44,25 +44,19 @@ static mc_status launch(const struct mc_function *f, const struct mc_settle_args
 static bool follows_copy(const struct mc_function *f, const struct mc_shape_plan *p, int step)
 {
     const struct mc_program *pr = &f->code->program;
-    int v = pr->step.at[step].src[0];
-    while (pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
-    return p->slot[v].own;
+    return p->slot[mc_memory_of(pr, p, pr->step.at[step].src[0])].own;
 }
 
 mc_status mc_copies_ahead(struct mc_function *f, const struct mc_shape_plan *p)
 {
     struct mc_settle_args a = { .n = 0 };
     for (int i = 0; p->moves && i < (int)f->code->program.step.n; i++) {
-        const char *from = NULL;
-        const struct mc_slot *view = mc_step_is_ahead(p, i) ? p->step[i].exec->ops->copies(f, p, i, &from)
-                                                            : NULL;
+        const struct mc_slot *view = mc_step_is_ahead(p, i) ? p->step[i].moving : NULL;
         const bool plain = view && mc_cuda_fn_code(f)->settles && mc_slot_contiguous(view) &&
                            !follows_copy(f, p, i) && a.n < SETTLE_PAIRS;
         if (plain && mc_slot_bytes(view)) {
             a.at[a.n].to = f->ptr[f->code->program.step.at[i].dst[0]];
-            a.at[a.n].from = from;
+            a.at[a.n].from = f->ptr[f->code->program.step.at[i].src[0]] + view->offset;
             a.at[a.n++].bytes = mc_slot_bytes(view);
         }
     }
@@ -152,6 +146,14 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
     }
     if (err[0] == MC_CUDA_ERR_CTC) {
         return mc_step_error(f, (int)err[3], mc_ctc_failed(err[1], err[2], err[4]));
+    }
+    if (err[0] == MC_CUDA_ERR_PART) {
+        return mc_step_error(
+            f, (int)err[3],
+            err[4] < 0 ? mc_fail(MC_EINDEX, "the step of the slice is 0 on axis %lld", (long long)err[1])
+                       : mc_fail(MC_ESHAPE,
+                                 "the value has size %lld along axis %lld of the region, which has size %lld",
+                                 (long long)err[4], (long long)err[1], (long long)err[2]));
     }
     char axis[32] = "";
     if (err[0] < 0) { /* for a region, word 0 is -1 - axis */

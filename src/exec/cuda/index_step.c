@@ -50,7 +50,8 @@ static mc_status load(struct mc_copy_step *w, mc_dtype d, const char *move)
     const struct mc_cuda_kernel_ref kernels[] = { { &w->move, move },
                                                   { &w->rows, rows ? "take_rows" : NULL },
                                                   { &w->targets, w->args.nindex ? "targets" : NULL },
-                                                  { &w->chain, repeats ? "chain" : NULL } };
+                                                  { &w->chain, repeats ? "chain" : NULL },
+                                                  { &w->find, w->bounds.rank ? "find" : NULL } };
     return mc_cuda_kernels(&mc_index_step_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
 }
 
@@ -60,6 +61,13 @@ static void strides_of(const struct mc_slot *at, int64_t *out)
     for (int a = 0; a < at->type.rank; a++) {
         out[a] = at->type.dims[a] == 1 ? 0 : at->strides[a] / (int64_t)mc_dtypes[at->type.dtype].size;
     }
+}
+
+/* Bytes of an index; negative: it has a sign. */
+static int index_kind(mc_dtype d)
+{
+    const int bytes = (int)mc_dtypes[d].size;
+    return mc_dtypes[d].kind == KIND_UINT ? bytes : -bytes;
 }
 
 static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, int first,
@@ -77,9 +85,9 @@ static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, 
         w->index[i] = mc_copy_step_value(f, n->in[first + i]);
         const struct mc_slot *at = &p->slot[w->index[i]];
         int64_t stride[MC_MAX_RANK];
-        int more = a->nspan - at->type.rank, bytes = (int)mc_dtypes[at->type.dtype].size;
+        int more = a->nspan - at->type.rank;
         strides_of(at, stride);
-        a->kind[i] = mc_dtypes[at->type.dtype].kind == KIND_UINT ? bytes : -bytes;
+        a->kind[i] = index_kind(at->type.dtype);
         for (int k = 0; k < at->type.rank; k++) {
             a->span[more + k] = at->type.dims[k] == 1 ? a->span[more + k] : at->type.dims[k];
             a->istride[i][more + k] = stride[k];
@@ -146,65 +154,109 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
     return load(w, x->type.dtype, "put_");
 }
 
-static mc_array *value_at_plan_time(const struct mc_function *f, const struct mc_shape_plan *p,
-                                    const mc_node *n)
+/* The axes of a slice of x and of y, with y's strides in elements. */
+static void slice_axes(struct mc_copy_step *w, const struct mc_slot *part, const int64_t *ys)
 {
-    int v = mc_copy_step_value(f, n);
-    return n->value ? n->value : v >= 0 && p->slot[v].base == BASE_FIXED ? p->slot[v].fixed : NULL;
+    struct mc_region_args *a = &w->args;
+    a->indices = 1;
+    a->nfree = part->type.rank;
+    for (int k = 0; k < a->nfree; k++) {
+        a->free[k] = part->type.dims[k];
+        a->xfree[k] = part->strides[k] / (int64_t)mc_dtypes[part->type.dtype].size;
+        a->yfree[k] = ys[k];
+    }
+    struct mc_cuda_axes axes = { a->nfree, 2, a->free, { a->xfree, a->yfree } };
+    mc_cuda_axes_collapse(&axes);
+    a->nfree = axes.rank;
+    a->each = mc_dims_count(a->nfree, a->free);
 }
 
-/* The region as a view of x, at an offset in place of an address.  No element is read. */
-static mc_array *region_of(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n,
-                           const struct mc_type *t)
+/* The strides in elements with which y fills the part. */
+static mc_status fill_strides(const mc_node *n, const struct mc_slot *y, const struct mc_slot *part,
+                              int64_t *out)
 {
-    mc_array *in[2 + 3 * MC_MAX_RANK] = { 0 }, *view = NULL;
     static char nowhere[16];
-    for (int i = 2; i < n->nin; i++) {
-        in[i] = mc_array_ref(value_at_plan_time(f, p, n->in[i]));
+    mc_array *like = mc_array_wrap(y->type.dtype, y->type.rank, y->type.dims, y->strides, nowhere, NULL,
+                                   NULL);
+    mc_status s = like ? mc_region_strides(n, like, part->type.rank, part->type.dims, out) : mc_last_status();
+    for (int k = 0; k < part->type.rank && s == MC_OK; k++) {
+        out[k] /= (int64_t)mc_dtypes[y->type.dtype].size;
     }
-    in[0] = mc_array_wrap(t->dtype, t->rank, t->dims, NULL, nowhere, NULL, NULL);
-    view = in[0] ? mc_spec_view(n, in[0], in) : NULL;
-    if (view) {
-        view->data = (char *)((uintptr_t)view->data - (uintptr_t)nowhere);
-    }
-    for (int i = 0; i < n->nin; i++) {
-        mc_array_unref(&in[i]);
-    }
-    return view;
+    mc_array_unref(&like);
+    return s;
 }
 
+/* A slice whose bounds the GPU finds in its memory: each axis of x with what is known of it. */
+static void note_bounds(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n,
+                        struct mc_copy_step *w)
+{
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
+    struct mc_region_bounds *b = &w->bounds;
+    struct mc_region_args *a = &w->args;
+    b->rank = x->type.rank;
+    b->bytes = (int)mc_dtypes[x->type.dtype].size;
+    a->indices = a->each = 1;
+    for (int i = 0; i < b->rank; i++) {
+        const int64_t *spec = &n->attr[0].ints[i * SPEC_N];
+        b->size[i] = x->type.dims[i];
+        b->stride[i] = x->strides[i] / b->bytes;
+        b->index[i] = spec[SPEC_INDEX] != 0;
+        for (int k = 0; k < 3; k++) {
+            const int64_t *bound = &spec[SPEC_START_KIND + 2 * k];
+            w->bound[i][k] = bound[0] == BOUND_INPUT ? mc_copy_step_value(f, n->in[bound[1] + 1]) : -1;
+            b->number[i][k] = bound[1];
+            b->kind[i][k] = bound[0] == BOUND_NONE    ? GIVEN_NOT
+                            : bound[0] == BOUND_CONST ? GIVEN_NUMBER
+                                                      : index_kind(p->slot[w->bound[i][k]].type.dtype);
+        }
+        if (!b->index[i]) {
+            const int k = a->nfree++;
+            const bool any = y->type.dims[k] == 1 && n->in[1]->type.dims[k] == 1;
+            b->fill[k] = any ? -1 : y->type.dims[k];
+            a->yfree[k] = any ? 0 : y->strides[k] / b->bytes;
+            a->each *= any ? b->size[i] : b->fill[k];
+        }
+    }
+}
+
+/* Copies all of x, unless the result has its memory, then sets or adds to a slice of it. */
 mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                          struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
-    struct mc_region_args *a = &w->args;
+    const int step = (int)(st - f->code->program.step.at), from = mc_copy_step_value(f, n->in[0]);
     int64_t ys[MC_MAX_RANK];
+    struct mc_slot part;
     w->x = st->dst[0];
     w->y = mc_copy_step_value(f, n->in[1]);
-    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
-    for (int i = 2; i < n->nin; i++) {
-        if (!value_at_plan_time(f, p, n->in[i])) {
-            return MC_EUNSUPPORTED; /* a bound that depends on data */
-        }
+    const struct mc_slot *x = &p->slot[w->x], *old = &p->slot[from];
+    if (mc_part_is_known(&f->code->program, st)) {
+        TRY(mc_part_of(f, p, step, &part));
+        const mc_status s = fill_strides(n, &p->slot[w->y], &part, ys);
+        TRY(s == MC_OK ? s : mc_step_error(f, step, s));
+        slice_axes(w, &part, ys);
+        w->start = mc_remote_start(p, step);
+        w->x_at = w->start ? 0 : part.offset;
+    } else {
+        note_bounds(f, p, n, w);
     }
-    mc_array *view = region_of(f, p, n, &x->type);
-    if (!view) {
-        return mc_last_status();
-    }
-    int64_t size = (int64_t)mc_dtypes[x->type.dtype].size;
-    w->x_at = (int64_t)(intptr_t)view->data;
-    a->nfree = view->rank;
-    strides_of(y, ys);
-    for (int k = 0; k < view->rank; k++) {
-        int mine = k - (view->rank - y->type.rank);
-        a->free[k] = view->dims[k];
-        a->xfree[k] = view->strides[k] / size;
-        a->yfree[k] = mine < 0 ? 0 : ys[mine];
-    }
-    mc_array_unref(&view);
-    a->indices = 1;
-    a->each = mc_dims_count(a->nfree, a->free);
-    a->set = (int32_t)mc_attr_int(&n->attr[1]);
-    TRY(mc_copy_step_whole(w, p, mc_copy_step_value(f, n->in[0]), st->dst[0]));
-    return load(w, x->type.dtype, "put_");
+    w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
+    w->args.held = x->base == BASE_SHARED;
+    const bool same = old->base == x->base && old->index == x->index && old->offset == x->offset;
+    TRY(same ? MC_OK : mc_copy_step_whole(w, p, from, w->x));
+    return load(w, x->type.dtype, "part");
+}
+
+mc_status mc_region_slice(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                          struct mc_copy_step *w)
+{
+    const int step = (int)(st - f->code->program.step.at);
+    const struct mc_slot *part = p->step[step].moving;
+    int64_t ys[MC_MAX_RANK];
+    w->x = st->src[0];
+    w->y = st->dst[0];
+    w->start = mc_remote_start(p, step);
+    mc_copy_step_strides(part->type.rank, part->type.dims, ys);
+    slice_axes(w, part, ys);
+    return load(w, part->type.dtype, "slice");
 }

@@ -14,9 +14,7 @@ void mc_cuda_fn_made_in_free(const struct mc_function *f, struct mc_cuda_fn_plan
 int mc_cuda_fn_memory_of(const struct mc_function *f, const struct mc_shape_plan *p, int v)
 {
     const struct mc_program *pr = &f->code->program;
-    while (v >= 0 && pr->value.at[v].view_of >= 0 && !p->slot[v].own) {
-        v = pr->value.at[v].view_of;
-    }
+    v = v < 0 ? v : mc_memory_of(pr, p, v);
     return v >= 0 && p->slot[v].inside ? p->slot[v].inside - 1 : v;
 }
 

@@ -1,4 +1,4 @@
-/* region.cu: reads, sets or adds to the elements of x that index tensors select.
+/* region.cu: reads, sets or adds to the elements of x that index tensors or slices select.
  *
  * targets: the offset in x of each index (element of the index tensors).  An index out of range sets the
  *          error flag and is read as 0.
@@ -9,7 +9,11 @@
  * add_:    x += y of integers, in any order; add_few: the same where x is so small that each block adds to a
  *          copy of its own first.
  * put_:    x = y, or x += y, at the targets.  The thread of the first index follows its chain, so equal
- *          targets are written in order by one thread. */
+ *          targets are written in order by one thread.
+ * slice:   y = a slice of x. part:    x = y, or x += y, in a slice of x.  The slice begins at an offset that
+ * is read from memory, so that
+ *          a captured call serves every start.
+ * find:    finds a slice whose bounds are in the GPU's memory, as Python has it: one thread. */
 #include "heavy/cuda/region_args.h"
 typedef mc_region_args args;
 
@@ -29,12 +33,12 @@ __device__ __forceinline__ i64 whole(const void *p, int kind, i64 at)
 __device__ __forceinline__ i64 offset(i64 left, int n, const i64 *size, const i64 *stride)
 {
     i64 at = 0;
-    for (int d = n - 1; d >= 0; d--) {
+    for (int d = n - 1; d > 0; d--) {
         const i64 rest = left / size[d];
         at += (left - rest * size[d]) * stride[d];
         left = rest;
     }
-    return at;
+    return n ? at + left * stride[0] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(256) targets(const __grid_constant__ args a)
@@ -95,17 +99,108 @@ extern "C" __global__ void __launch_bounds__(256) put_(const __grid_constant__ a
 {
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.indices * a.each; e += gridDim.x * 256ll) {
         const i64 i = e / a.each, f = e - i * a.each, yf = offset(f, a.nfree, a.free, a.yfree);
-        if (a.nindex && !a.first[i]) {
+        if (!a.first[i]) {
             continue;
         }
-        T *const at = a.x + (a.nindex ? a.target[i] : 0) + offset(f, a.nfree, a.free, a.xfree);
+        T *const at = a.x + a.target[i] + offset(f, a.nfree, a.free, a.xfree);
         T v = *at;
-        for (i64 k = i; k >= 0; k = a.nindex ? a.next[k] : -1) {
+        for (i64 k = i; k >= 0; k = a.next[k]) {
             const T y = a.y[offset(k, a.nspan, a.span, a.yspan) + yf];
             v = a.set ? y : put<T>((A)(get<A>(v) + get<A>(y)));
         }
         *at = v;
     }
+}
+
+__device__ __forceinline__ T *begin(const args &a)
+{
+    return (T *)((char *)a.x + (a.start ? *a.start : 0));
+}
+
+extern "C" __global__ void __launch_bounds__(256) slice(const __grid_constant__ args a)
+{
+    const T *const x = begin(a);
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.each; e += gridDim.x * 256ll) {
+        a.y[offset(e, a.nfree, a.free, a.yfree)] = x[offset(e, a.nfree, a.free, a.xfree)];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) part(const __grid_constant__ args a)
+{
+    if (a.held && a.err && a.err[0]) {
+        return;
+    }
+    T *const x = begin(a);
+    const i64 each = a.found ? a.found[FOUND_ELEMENTS] : a.each;
+    const i64 *const size = a.found ? a.found + FOUND_SIZES : a.free,
+              *const stride = a.found ? a.found + FOUND_STRIDES : a.xfree;
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < each; e += gridDim.x * 256ll) {
+        T *const at = x + offset(e, a.nfree, size, stride);
+        const T y = a.y[offset(e, a.nfree, size, a.yfree)];
+        *at = a.set ? y : put<T>((A)(get<A>(*at) + get<A>(y)));
+    }
+}
+
+__device__ __forceinline__ void fail(const mc_region_bounds &b, i64 what, i64 first, i64 second, i64 third)
+{
+    b.err[1] = first;
+    b.err[2] = second;
+    b.err[3] = b.step;
+    b.err[4] = third;
+    b.err[0] = what;
+}
+
+__device__ __forceinline__ i64 clip(i64 v, i64 lo, i64 hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+extern "C" __global__ void find(const __grid_constant__ mc_region_bounds b)
+{
+    i64 begins = 0, elements = 1;
+    int axes = 0;
+    if (blockIdx.x + threadIdx.x > 0) {
+        return;
+    }
+    for (int i = 0; i < b.rank; i++) {
+        i64 v[3] = { 0, 0, 1 };
+        const i64 n = b.size[i];
+        for (int k = 0; k < 3; k++) {
+            if (b.kind[i][k] != GIVEN_NOT) {
+                v[k] = b.kind[i][k] == GIVEN_NUMBER ? b.number[i][k] : whole(b.at[i][k], b.kind[i][k], 0);
+            }
+        }
+        if (b.index[i]) {
+            if (v[0] < -n || v[0] >= n) {
+                fail(b, -1 - i, v[0], n, 0);
+                elements = v[0] = 0;
+            }
+            begins += (v[0] < 0 ? v[0] + n : v[0]) * b.stride[i];
+            continue;
+        }
+        const bool forward = v[2] > 0;
+        const i64 lo = forward ? 0 : -1, hi = forward ? n : n - 1;
+        const i64 start = b.kind[i][0] ? clip(v[0] < 0 ? v[0] + n : v[0], lo, hi) : forward ? lo : hi;
+        const i64 stop = b.kind[i][1] ? clip(v[1] < 0 ? v[1] + n : v[1], lo, hi) : forward ? hi : lo;
+        i64 count = 0;
+        if (v[2] == 0) {
+            fail(b, MC_CUDA_ERR_PART, i, 0, -1);
+        } else if (forward && stop > start) {
+            count = (stop - start - 1) / v[2] + 1;
+        } else if (!forward && start > stop) {
+            count = (i64)((u64)(start - stop - 1) / (0 - (u64)v[2]) + 1);
+        }
+        if (v[2] && b.fill[axes] >= 0 && b.fill[axes] != count) {
+            fail(b, MC_CUDA_ERR_PART, axes, count, b.fill[axes]);
+            count = 0;
+        }
+        begins += count ? start * b.stride[i] : 0;
+        elements *= count;
+        b.to[FOUND_SIZES + axes] = count;
+        b.to[FOUND_STRIDES + axes++] = v[2] * b.stride[i];
+    }
+    b.to[0] = begins * b.bytes;
+    b.to[FOUND_ELEMENTS] = elements;
 }
 
 #if !FLOAT

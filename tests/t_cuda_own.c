@@ -162,6 +162,32 @@ TEST(cuda_filters_of_one_tap)
     CHECK(t.served >= 140 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
+/* Filters of several taps along one axis, without borders: either axis of images, strides, filters backwards,
+ * positions that no window reads, sums over more images than there are blocks for. */
+TEST(cuda_filters_along_one_axis)
+{
+    static const char *const shapes[] = {
+        "n3c12f20 i200 k2 d64", "n2c33f70 i90 k3",         "n5c8f9 i77 k4 s3 d2 flip", "n2c20f16 i9x30 k1x5",
+        "n3c6f12 i17x8 k3x1 d2x1", "n2c16f33 i12x21 k1x3 s2x2 flip", "n40c1f3 i50 k7", "n1c64f64 i2000 k2 d8",
+    };
+    static const int kinds[] = { 0, 1, 2, 3, 7, 9, 11, 13 };
+    struct column_sums t[3] = { { 0 } };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = s % 2; v < NELEM(kinds); v += test_is_full() ? 1 : 2) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_split_pointwise, &t[pass]);
+            }
+        }
+    }
+    tell(t, 3);
+    CHECK(t[0].served >= 20 && t[1].served == 0 && t[2].served >= 20, "served %d, %d and %d", t[0].served,
+          t[1].served, t[2].served);
+    CHECK(t[0].failed + t[2].failed == 0, "failed %d and %d", t[0].failed, t[2].failed);
+}
+
 /* Windows gathered during the product, in every direction: 4 channels and 8 at once, tiles that are not full,
  * sums that are split, long lines, filters that fill shared memory.  Gradients of inputs by phases of the
  * stride: phases that no tap reaches, of other sizes, or of none; positions behind the last window; dilations

@@ -1,5 +1,6 @@
 /* t_cuda_own.c: convolutions on a GPU by solvers of our own, each on problems of the kind that it is for. */
 #include "cuda_problems.h"
+#include "heavy/gemm/cuda/hopper.h"
 
 /* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room
  * for at once; spectra in float32, and in halves, where operands may lie anywhere but with gaps. */
@@ -159,6 +160,67 @@ TEST(cuda_filters_of_one_tap)
     }
     tell(&t, 1);
     CHECK(t.served >= 140 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+}
+
+/* Filters of several taps along one axis, without borders: either axis of images, strides, filters backwards,
+ * positions that no window reads, sums over more images than there are blocks for. */
+TEST(cuda_filters_along_one_axis)
+{
+    static const char *const shapes[] = {
+        "n3c12f20 i200 k2 d64", "n2c33f70 i90 k3",         "n5c8f9 i77 k4 s3 d2 flip", "n2c20f16 i9x30 k1x5",
+        "n3c6f12 i17x8 k3x1 d2x1", "n2c16f33 i12x21 k1x3 s2x2 flip", "n40c1f3 i50 k7", "n1c64f64 i2000 k2 d8",
+    };
+    static const int kinds[] = { 0, 1, 2, 3, 7, 9, 11, 13 };
+    struct column_sums t[3] = { { 0 } };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = s % 2; v < NELEM(kinds); v += test_is_full() ? 1 : 2) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_split_pointwise, &t[pass]);
+            }
+        }
+    }
+    tell(t, 3);
+    CHECK(t[0].served >= 20 && t[1].served == 0 && t[2].served >= 20, "served %d, %d and %d", t[0].served,
+          t[1].served, t[2].served);
+    CHECK(t[0].failed + t[2].failed == 0, "failed %d and %d", t[0].failed, t[2].failed);
+}
+
+/* Windows gathered during the product, in every direction: 4 channels and 8 at once, tiles that are not full,
+ * sums that are split, long lines, filters that fill shared memory.  Gradients of inputs by phases of the
+ * stride: phases that no tap reaches, of other sizes, or of none; positions behind the last window; dilations
+ * that share a factor with the stride. */
+TEST(cuda_split_windows)
+{
+    static const char *const shapes[] = {
+        "n2c5f12 i9x8 k3x3 p1x1",        "n2c20f70 i14x15 k3x3 s2x2 p1x1",       "n3c100f9 i11x13 k3x2 s2x3 p0x1 flip", "n1c8f3 i12x10 k5x4 s3x2 p2x1 q0x3",
+        "n2c12f16 i9x12 k1x1 s2x2",      "n2c6f10 i17x14 k2x3 s4x3 d2x1 p1x0",   "n2c9f20 i15x16 k3x3 s4x2 d2x2 p2x2 flip", "n2c12f24 i13x11 k3x5 s2x1 d1x2 p1x2 g3",
+        "n2c7f6 i13x11 k3x3 s2x2 p-1x-2 q0x-1", "n5c4f8 i31 k4 s3 p2",           "n1c3f5 i2x20 k2x3 s3x8 p1x1",         "n1c96f200 i6x6 k3x3 s2x2 p1x1",
+        "n1c5f6 i9000 k3 s2 d700 p900",  "n1c800f20 i4x5 k3x3 s2x1 p1x1",
+    };
+    static const int kinds[] = { 0, 1, 2, 3, 7, 9, 11 };
+    struct column_sums t[3] = { { 0 } };
+    GPU_OR_SKIP();
+    if (mc_hopper_refuse()) {
+        SKIP("%s", mc_hopper_refuse());
+    }
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            const size_t step = test_is_full() ? 1 : pass == CONV_INPUTS ? 2 : 4;
+            for (size_t v = s % step; v < NELEM(kinds); v += step) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_split, &t[pass]);
+            }
+        }
+    }
+    tell(t, 3);
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        CHECK(t[pass].served >= 14 && t[pass].failed == 0, "pass %d: served %d, failed %d", pass,
+              t[pass].served, t[pass].failed);
+    }
 }
 
 /* Small images on tensor cores: several a block and several blocks of channels, places and filters that fill

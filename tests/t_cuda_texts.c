@@ -334,7 +334,7 @@ TEST(cuda_split_text_compiles)
 {
     static const struct { enum mc_split_mode mode; int tn, unit; bool inside; } rows[] = {
         { SPLIT_MATRICES, 64, 8, false }, { SPLIT_MATRICES, 128, 8, false }, { SPLIT_WINDOWS, 96, 4, true }, { SPLIT_WINDOWS, 128, 8, false },
-        { SPLIT_FILTERS, 128, 8, false },
+        { SPLIT_FILTERS, 128, 8, false }, { SPLIT_WINDOWS_PHASES, 96, 8, false }, { SPLIT_WINDOWS_PHASES, 64, 4, false },
     };
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(rows); i++) {

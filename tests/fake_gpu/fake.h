@@ -22,6 +22,7 @@ struct shim { /* what a kernel sees of the thread that it is */
     void (*cluster)();                                   /* for the blocks that run together */
     const void *(*of_block)(const void *mine, unsigned block); /* the same place in another's shared memory */
     void (*warp)(const void *mine, size_t n, void *all); /* n bytes of every lane, 16 bytes apart */
+    void (*pause)(bool moved);                           /* moved: others can go on; else they run first */
     unsigned lane;
 };
 

@@ -1,6 +1,6 @@
 /* fibers.cpp: the threads of a block, or of blocks that run together, as fibers of one thread.
  *
- * Invariant: a fiber is left at a barrier, at an exchange, or at its end, nowhere else. */
+ * Invariant: a fiber is left at a barrier, at an exchange, at a pause, or at its end, nowhere else. */
 #define FAKE_GPU
 #include "fake.h"
 #include <setjmp.h>
@@ -65,6 +65,12 @@ static char *shared_of(unsigned b)
 static void yield()
 {
     fiber_switch(&sp[me], main_sp);
+}
+static void pause_(bool moved)
+{
+    progress = progress || moved;
+    if (!moved)
+        yield();
 }
 static void release(meeting &m)
 {
@@ -227,6 +233,7 @@ int fake_grid(void *f, const unsigned g[3], const unsigned b[3], unsigned shared
     fake_now.cluster = cluster_barrier;
     fake_now.of_block = of_block;
     fake_now.warp = warp_exchange;
+    fake_now.pause = pause_;
     kernel = f;
     args = (const char *)a;
     nargs = n;

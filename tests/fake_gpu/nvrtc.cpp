@@ -72,6 +72,37 @@ static void replace(std::string &s, const std::string &from, const std::string &
         at += n ? to.size() : 1;
     }
 }
+/* The instructions of texts for Hopper that use neither tensor maps nor clusters; of others, the kernels stay
+ * empty. */
+static std::string hopper(std::string t)
+{
+    const size_t product = t.find("wgmma.mma_async");
+    if (product == std::string::npos || t.find("multicast") != std::string::npos ||
+        t.find("cp.async.bulk.tensor") != std::string::npos)
+        return t;
+    const size_t at = t.rfind("asm volatile(", product), end = t.find("\"r\"(keep));", product) + 12;
+    const std::string text = t.substr(at, end - at), down = text.substr(text.find("}, %") + 4);
+    const size_t ones = down.find("p, 1, 1, ");
+    t.replace(at, end - at, std::string("shim_wgmma(d, a, b, keep, ") + down[ones + 9] + ", " + down[ones + 12] + ");");
+    replace(t, "asm volatile(\"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\" ::\"r\"(to), "
+               "\"l\"(from), \"r\"(bytes), \"r\"(barrier) : \"memory\");",
+            "shim_copy(to, from, bytes, true); shim_barrier_change(barrier, 0, -(int)bytes);");
+    replace(t, "asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" ::\"r\"(b), \"r\"(arrivals) : \"memory\");",
+            "*shim_barrier_at(b) = { (unsigned short)arrivals, (unsigned short)arrivals, 0, 0 };");
+    replace(t, "asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" ::\"r\"(b) : \"memory\");", "shim_barrier_change(b, 1, 0);");
+    replace(t, "asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\" ::\"r\"(b), \"r\"(bytes) : \"memory\");",
+            "shim_barrier_change(b, 0, bytes); shim_barrier_change(b, 1, 0);");
+    const size_t wait = t.find("asm volatile(\"{\\n\\t.reg .pred p;\\nagain:");
+    t.replace(wait, t.find(");", t.find("\"memory\"", wait)) + 2 - wait, "shim_barrier_wait(b, phase);");
+    for (const char *bytes : { "16", "8" })
+        replace(t, std::string("asm volatile(\"cp.async.c") + (bytes[0] == '8' ? "a" : "g") + ".shared.global [%0], [%1], " + bytes + ", %2;\" ::\"r\"(to), \"l\"(from), \"r\"(valid ? " + bytes +
+                       " : 0) : \"memory\");", std::string("shim_copy(to, from, ") + bytes + ", valid);");
+    replace(t, "asm volatile(\"bar.sync 1, 256;\" ::: \"memory\");", "shim_bar(1, 256);");
+    for (const char *none : { "\"\" : \"+f\"", "\"wgmma.", "\"cp.async.", "\"setmaxnreg", "\"fence.mbarrier_init" })
+        for (size_t from; (from = t.find(std::string("asm volatile(") + none)) != std::string::npos;)
+            t.erase(from, t.find(";\n", from) - from);
+    return "#define __CUDA_ARCH_FEAT_SM90_ALL\n" + t;
+}
 int nvrtcCompileProgram(void *q, int n, const char *const *option)
 {
     program *p = (program *)q;
@@ -118,6 +149,7 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(Marks) : \"memory\");", "");
+    t = hopper(t);
     for (size_t at; (at = t.find("asm volatile(\"griddepcontrol")) != std::string::npos;)
         t.erase(at, t.find(");", at) + 2 - at);
     for (size_t at; (at = t.find("extern __shared__ ")) != std::string::npos;) {

@@ -230,6 +230,12 @@ template <class T> static inline T atomicAdd(T *p, T v)
     *p = o + v;
     return o;
 }
+template <class T, class V> static inline T atomicOr(T *p, V v)
+{
+    T o = *p;
+    *p = o | v;
+    return o;
+}
 template <class T> static inline T atomicCAS(T *p, T c, T v)
 {
     T o = *p;
@@ -269,6 +275,32 @@ template <class T> static inline void __stcg(T *p, T v)
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 {
     return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+static inline unsigned __reduce_max_sync(unsigned, unsigned v)
+{
+    const unsigned *a = shim_warp(v);
+    for (int i = 0; i < 32; i++)
+        v = a[i] > v ? a[i] : v;
+    return v;
+}
+static inline unsigned __reduce_or_sync(unsigned, unsigned v)
+{
+    const unsigned *a = shim_warp(v);
+    for (int i = 0; i < 32; i++)
+        v |= a[i];
+    return v;
+}
+static inline unsigned __vadd2(unsigned a, unsigned b)
+{
+    return (a & 0xffff0000) + (b & 0xffff0000) | (a + b & 0xffff);
+}
+static inline uint2 make_uint2(unsigned x, unsigned y)
+{
+    return { x, y };
+}
+static inline int2 make_int2(int x, int y)
+{
+    return { x, y };
 }
 static inline void __nanosleep(unsigned)
 {
@@ -357,5 +389,96 @@ static inline void shim_ldmatrix(unsigned *r, const unsigned short *row, bool tu
         const unsigned short *const *m = rows + 8 * i;
         r[i] = turned ? m[lane % 4 * 2][lane / 4] | (unsigned)m[lane % 4 * 2 + 1][lane / 4] << 16
                       : m[lane / 4][lane % 4 * 2] | (unsigned)m[lane / 4][lane % 4 * 2 + 1] << 16;
+    }
+}
+
+/* ---- Hopper: addresses in shared memory, barriers, products of tiles in shared memory ---- */
+
+static char shim_static;        /* variables in shared memory are static: they are near this one */
+enum : unsigned { SHIM_STATIC = 0xc0000000 };
+static inline unsigned __cvta_generic_to_shared(const void *p)
+{
+    const long long in = (const char *)p - (const char *)shim_now->dynamic;
+    return in >= 0 && in < 1 << 18 ? (unsigned)in : SHIM_STATIC + (int)((const char *)p - &shim_static);
+}
+static inline char *shim_shared(unsigned at)
+{
+    return at < SHIM_STATIC / 2 ? (char *)shim_now->dynamic + at : &shim_static + (int)(at - SHIM_STATIC);
+}
+static inline void shim_copy(unsigned to, const void *from, unsigned n, bool valid)
+{
+    valid ? memcpy(shim_shared(to), from, n) : memset(shim_shared(to), 0, n);
+}
+struct shim_barrier { /* an mbarrier */
+    unsigned short all, missing;
+    int bytes : 31;
+    unsigned phase : 1;
+};
+static inline shim_barrier *shim_barrier_at(unsigned at)
+{
+    return (shim_barrier *)shim_shared(at);
+}
+static inline void shim_barrier_change(unsigned at, int arrived, int bytes)
+{
+    shim_barrier *b = shim_barrier_at(at);
+    b->missing -= arrived;
+    b->bytes += bytes;
+    if (b->missing == 0 && b->bytes == 0) {
+        b->missing = b->all;
+        b->phase ^= 1;
+        shim_now->pause(true);
+    }
+}
+static inline void shim_barrier_wait(unsigned at, unsigned phase)
+{
+    while (shim_barrier_at(at)->phase == phase)
+        shim_now->pause(false);
+}
+/* Barrier `id` of the block, for n of its threads. */
+static inline void shim_bar(int id, int n)
+{
+    static int arrived[16];
+    static unsigned gen[16];
+    const unsigned g = gen[id];
+    if (++arrived[id] == n) {
+        arrived[id] = 0;
+        gen[id]++;
+        shim_now->pause(true);
+    }
+    while (gen[id] == g)
+        shim_now->pause(false);
+}
+/* Element (row, k) of the tile that a descriptor names, of halves in rows of 128 bytes.  down: k runs down
+ * the columns. */
+static inline float shim_tile(unsigned long long tile, int row, int k, bool down)
+{
+    const unsigned at = (tile & 0x3fff) << 4, block = (tile >> 16 & 0x3fff) << 4,
+                   eight = (tile >> 32 & 0x3fff) << 4;
+    const unsigned in = at + (down ? row / 64 * block + k / 8 * eight + k % 8 * 128 + row % 64 * 2
+                                   : row / 8 * eight + row % 8 * 128 + k * 2);
+    return shim_h2f(*(unsigned short *)shim_shared(in ^ (in >> 7 & 7) << 4));
+}
+/* d (64 x N) = (keep) d + a (64 x 16) b (N x 16)' */
+template <int R>
+static inline void shim_wgmma(float (&d)[R], unsigned long long a, unsigned long long b, int keep,
+                              bool a_down, bool b_down)
+{
+    const int lane = (int)shim_now->lane, first = (int)(threadIdx.x & 127) / 32 * 16 + lane / 4;
+    float left[2][16];
+    for (int k = 0; k < 16; k++) {
+        left[0][k] = shim_tile(a, first, k, a_down);
+        left[1][k] = shim_tile(a, first + 8, k, a_down);
+    }
+    for (int i = 0; i < R; i += 4) {
+        for (int j = 0; j < 2; j++) {
+            float v[2] = { keep ? d[i + j] : 0, keep ? d[i + 2 + j] : 0 };
+            for (int k = 0; k < 16; k++) {
+                const float right = shim_tile(b, i / 4 * 8 + lane % 4 * 2 + j, k, b_down);
+                v[0] += left[0][k] * right;
+                v[1] += left[1][k] * right;
+            }
+            d[i + j] = v[0];
+            d[i + 2 + j] = v[1];
+        }
     }
 }

@@ -14,7 +14,8 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_split,     /* float32 as pairs of halves on tensor cores */
     /* NHWC on Hopper's tensor cores: tiles of rows are boxes of images and positions */
     &mc_conv_cuda_tma,
-    &mc_conv_cuda_split_pointwise,       /* split halves, pointwise: products on the images as stored */
+    /* split halves, pointwise or taps along one axis: products on the images as stored */
+    &mc_conv_cuda_split_pointwise,
     &mc_conv_cuda_shared_image,     /* split halves, small images in shared memory */
     &mc_conv_cuda_taps,      /* split halves, gradients of filters with sums in registers */
     &mc_conv_cuda_col2im,    /* split halves, gradients of inputs: product with all taps, then scatter */

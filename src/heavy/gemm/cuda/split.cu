@@ -28,20 +28,26 @@ __device__ __forceinline__ int fact(const seen *s)
     const uint2 has = __ldg((const uint2 *)s);
     return exponent(has.x) + (has.y ? INFINITE : 0);
 }
-__device__ __forceinline__ int row_fact(const args &p, int batch, int row)
+__device__ __forceinline__ int row_fact(const args &p, const part &q, int row)
 {
-    return row < p.m ? fact(p.a_seen + batch * p.a_seen_batch + row / p.a_seen_rows) : 0;
+    const int shared = PHASES ? q.group_rows : p.a_seen_rows;
+    return row < q.m ? fact(p.a_seen + q.batch * p.a_seen_batch + row / shared) : 0;
 }
 __device__ __forceinline__ int col_fact(const args &p, int batch, int col)
 {
     return col < p.n ? fact(p.b_seen + batch * p.b_seen_batch + col / p.b_seen_cols) : 0;
 }
 
-__device__ __forceinline__ spot row_at(const args &p, int batch, int row, int fact)
+__device__ __forceinline__ spot row_at(const args &p, const part &q, int row, int fact)
 {
-    const int group = row / p.group_rows, in_group = row - group * p.group_rows;
-    return { batch * p.cs.batch + group * p.cs.group + in_group * p.cs.row,
-             batch * p.c0s.batch + group * p.c0s.group + in_group * p.c0s.row, fact, 0, row < p.m };
+    const int group = row / q.group_rows;
+    int in_group = row - group * q.group_rows;
+#if PHASES
+    const int line = in_group / q.width, col = in_group - line * q.width;
+    in_group = q.first + line * p.stride[0] * p.out[1] + col * p.stride[1];
+#endif
+    return { q.batch * p.cs.batch + group * p.cs.group + in_group * p.cs.row,
+             q.batch * p.c0s.batch + group * p.c0s.group + in_group * p.c0s.row, fact, 0, row < q.m };
 }
 
 __device__ __forceinline__ spot col_at(const args &p, int batch, int col, int fact)
@@ -87,18 +93,22 @@ __device__ __forceinline__ void finished(const args &p, int batch, const spot &r
 extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__ args p)
 {
     follow();
-    const i64 each = (i64)p.m * p.n, count = each * p.batch;
+    const i64 each = (i64)p.m * p.n, count = each * p.parts;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const int batch = (int)(e / each), row = (int)((e - batch * each) / p.n),
-                  col = (int)(e - batch * each - (i64)row * p.n);
-        const spot r = row_at(p, batch, row, row_fact(p, batch, row)),
-                   c = col_at(p, batch, col, col_fact(p, batch, col));
+        const int z = (int)(e / each), row = (int)((e - z * each) / p.n),
+                  col = (int)(e - z * each - (i64)row * p.n);
+        const part q = part_at(p, z);
+        if (PHASES && row >= q.m) {
+            continue;
+        }
+        const spot r = row_at(p, q, row, row_fact(p, q, row)),
+                   c = col_at(p, q.batch, col, col_fact(p, q.batch, col));
         float v = 0;
         for (int s = 0; s < p.splits; s++) {
             v += p.partial[s * count + e];
         }
         if (c.is) {
-            finished(p, batch, r, c, row, col, v);
+            finished(p, q.batch, r, c, row, col, v);
         }
     }
 }
@@ -124,7 +134,8 @@ __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
 }
 
 struct job {                    /* the work of a block */
-    int row, col, batch, from, end;
+    part q;
+    int row, col, from, end;
     u32 slots, full, empty;     /* addresses in shared memory: tiles, barriers */
     float *space;               /* the slots' memory, reused for the finished tile */
     int *facts;                 /* of the tile's rows, then of its columns */
@@ -133,7 +144,7 @@ struct job {                    /* the work of a block */
 /* The loading group: loads the operands of each step as soon as its slot is free. */
 __device__ __forceinline__ void bring(const args &p, const job &j)
 {
-    const u16 *a = p.a + j.batch * p.a_batch, *b = p.b + j.batch * p.b_batch;
+    const u16 *a = p.a + j.q.batch * p.a_batch, *b = p.b + (PHASES ? blockIdx.z : j.q.batch) * p.b_batch;
 #if MODE == 0
     a += (i64)(j.row / TM) * p.steps * A_BYTES;         /* tiles are 2 * A_BYTES bytes, A_BYTES halves */
     b += (i64)(j.col / TN) * p.steps * B_BYTES;
@@ -141,8 +152,9 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
         return;
     }
 #elif MODE == 1
+    const int2 *const taps = p.taps + j.q.phase * p.steps * (TK / UNIT);
     window w;
-    windows(p, w, j.row);
+    windows(p, j.q, w, j.row);
     b += (i64)(j.col / TN) * p.steps * B_BYTES;
 #else
     const int wide = (p.channels + TN - 1) / TN * TN;
@@ -163,7 +175,7 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
             barrier_expect(full, 2 * B_BYTES);
             copy_block(to + 2 * A_BYTES, b + (i64)step * B_BYTES, 2 * B_BYTES, full);
         }
-        load_windows(p, to, a, w, step);
+        load_windows(p, to, a, taps, w, step);
 #else
         load_positions(p, to, a, b, j.row, j.col % wide, j.col / wide, step);
 #endif
@@ -185,27 +197,27 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
 /* Stores 64 rows of a finished tile with 128 threads, along the axis of C that is contiguous. */
 __device__ __forceinline__ void deliver(const args &p, const job &j, const float *tile, int row, int t)
 {
-    float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + j.batch) * p.m * p.n : 0;
+    float *const to = p.partial ? p.partial + (i64)(blockIdx.y * gridDim.z + blockIdx.z) * p.m * p.n : 0;
     if (to || p.cs.col == 1) {
         const int c = t % MINE, col = j.col + c;
-        const spot across = col_at(p, j.batch, col, j.facts[TM + (c < TN ? c : 0)]);
-        for (int i = t / MINE; c < TN && i < 64 && row + i < p.m; i += 128 / MINE) {
+        const spot across = col_at(p, j.q.batch, col, j.facts[TM + (c < TN ? c : 0)]);
+        for (int i = t / MINE; c < TN && i < 64 && row + i < j.q.m; i += 128 / MINE) {
             const float v = tile[i * WIDE + c];
             if (to && col < p.n) {
                 to[(i64)(row + i) * p.n + col] = v;
             } else if (!to && across.is) {
-                finished(p, j.batch, row_at(p, j.batch, row + i, j.facts[row - j.row + i]), across, row + i,
+                finished(p, j.q.batch, row_at(p, j.q, row + i, j.facts[row - j.row + i]), across, row + i,
                          col, v);
             }
         }
         return;
     }
     const int i = t & 63;
-    const spot along = row_at(p, j.batch, row + i, j.facts[row - j.row + i]);
+    const spot along = row_at(p, j.q, row + i, j.facts[row - j.row + i]);
     for (int c = t >> 6; c < TN && along.is; c += 2) {
-        const spot across = col_at(p, j.batch, j.col + c, j.facts[TM + c]);
+        const spot across = col_at(p, j.q.batch, j.col + c, j.facts[TM + c]);
         if (across.is) {
-            finished(p, j.batch, along, across, row + i, j.col + c, tile[i * WIDE + c]);
+            finished(p, j.q.batch, along, across, row + i, j.col + c, tile[i * WIDE + c]);
         }
     }
 }
@@ -214,9 +226,9 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
 {
     const int wg = (threadIdx.x >> 7) - 1, me = threadIdx.x - 128;
     if (me < TM) {
-        j.facts[me] = row_fact(p, j.batch, j.row + me);
+        j.facts[me] = row_fact(p, j.q, j.row + me);
     } else if (me < TM + TN) {
-        j.facts[me] = col_fact(p, j.batch, j.col + me - TM);
+        j.facts[me] = col_fact(p, j.q.batch, j.col + me - TM);
     }
     float sum[R], high_sum[R], low_sum[R];
 #pragma unroll
@@ -274,13 +286,18 @@ extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_consta
     job j;
     /* Neighbouring blocks share operands: blocks go down eight tiles, then to the right. */
     const int down = (p.m + TM - 1) / TM, right = gridDim.x / down, band = blockIdx.x / (8 * right) * 8;
-    const int high = down - band < 8 ? down - band : 8, in_band = blockIdx.x - band * right,
-              each = (p.steps + p.splits - 1) / p.splits;
+    const int high = down - band < 8 ? down - band : 8, in_band = blockIdx.x - band * right;
+    j.q = part_at(p, blockIdx.z);
     j.row = (band + in_band % high) * TM;
     j.col = in_band / high * TN;
-    j.batch = blockIdx.z;
+#if PHASES
+    if (j.row >= j.q.m) {
+        return;                 /* this phase has fewer rows */
+    }
+#endif
+    const int each = (j.q.steps + p.splits - 1) / p.splits;
     j.from = blockIdx.y * each;
-    j.end = j.from + each < p.steps ? j.from + each : p.steps;
+    j.end = j.from + each < j.q.steps ? j.from + each : j.q.steps;
     j.slots = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
     j.space = (float *)(space + (j.slots - (u32)__cvta_generic_to_shared(space)));
     j.facts = facts;

@@ -10,14 +10,18 @@
 #include "heavy/gemm/cuda/hopper.h"
 #include "heavy/gemm/cuda/split_args.h"
 
-enum mc_split_mode { SPLIT_MATRICES, SPLIT_WINDOWS, SPLIT_FILTERS };
+enum mc_split_mode { SPLIT_MATRICES, SPLIT_WINDOWS, SPLIT_FILTERS, SPLIT_WINDOWS_PHASES };
 
 struct mc_split_packers {       /* kernels of split_pack.cu */
     void *look, *rows, *narrow, *lines, *columns, *filters;
 };
 bool mc_split_packers_make(struct mc_split_packers *k);
 
-/* A product of one mode and size: its kernels, tile width and split-K. */
+struct mc_split_size {          /* of `parts` products: a batch, and phases */
+    int64_t m, n, parts;        /* m: the largest */
+    int64_t steps, longest;     /* steps of a product: on average, and the most */
+};
+/* Products of one mode and size: their kernels, tile width and split-K. */
 struct mc_split {
     void *product, *add_up;
     struct mc_split_packers pack;
@@ -27,16 +31,17 @@ struct mc_split {
 };
 int mc_split_width(int64_t n, enum mc_split_mode mode); /* columns of a tile, for a result of n columns */
 /* unit: channels that are gathered at once, 8 or 4; inside: no window reads the border. */
-mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m,
-                        int64_t n, int64_t steps, int64_t batch);
+mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside,
+                        const struct mc_split_size *z);
 mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *partial);
 /* Finds the largest element of each row of x and packs the halves.  seen: number of entries of p->rows. */
 mc_status mc_split_pack_rows(const struct mc_split_packers *k, const struct mc_split_pack *p, int outer,
                              size_t seen);
-mc_status mc_split_pack_filters(const struct mc_split_packers *k, const struct mc_split_filters *p,
-                                int groups);
+/* The same, and packs filters. */
+mc_status mc_split_pack_images(const struct mc_split_packers *k, const struct mc_split_pack *p, int outer,
+                               size_t seen, const struct mc_split_filters *f, int groups);
 /* Estimated time; packed: number of elements of the operands. */
-double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed);
+double mc_split_seconds(int tn, const struct mc_split_size *z, double packed);
 
 extern const struct mc_cuda_text mc_gemm_split_text, mc_gemm_split_pack_text, mc_gemm_split_large_text;
 /* adds the defines of the product's text */

@@ -21,6 +21,25 @@ struct mc_split_where {         /* strides of C or C0; a group of rows is an ima
 };
 MC_ARGS_SIZE(mc_split_where, 32);
 
+/* The shift of terms beyond the last tap: no row that it leads to is inside an image. */
+enum { SPLIT_OUTSIDE = 0x40000000 };
+
+/* The taps along one axis of an image.  A gradient of inputs with a stride is one product for each phase:
+ * the positions of the result that are congruent modulo the stride, and the taps that reach them.  Other
+ * products have one phase. */
+enum { SPLIT_MOST_PHASES = 8 };
+struct mc_split_phase {
+    int first, size;            /* first position of the result; number of positions */
+    int tap, taps;              /* first tap; number of taps */
+    int shift;                  /* of the first tap: from a window's position to what the tap reads */
+};
+MC_ARGS_SIZE(mc_split_phase, 20);
+struct mc_split_axis {
+    struct mc_split_phase at[SPLIT_MOST_PHASES];     /* the phase with most taps first */
+    int phases, tap_step, shift_step;           /* steps: from tap to tap of a phase */
+};
+MC_ARGS_SIZE(mc_split_axis, 172);
+
 /* split_tiles.cu explains MODE. */
 struct mc_split_args {
     const unsigned short *a, *b;
@@ -31,7 +50,7 @@ struct mc_split_args {
     const float *c0, *bias;
     struct mc_split_where cs, c0s;
     i64 bias_batch;
-    int m, n, steps, splits, batch;
+    int m, n, steps, splits, parts;             /* parts: products, of a batch and of phases */
     int a_seen_rows, b_seen_cols, group_rows;   /* rows or columns that share one `seen`; rows of a group */
     float alpha, beta;
     int act;
@@ -47,8 +66,11 @@ struct mc_split_args {
     int channels, channels_pad, y_pad, image;
     i64 y_image;
     i64 tap_stride[2];          /* MODE 2: of the result */
+    /* PHASES: m, group_rows and steps are the largest of all phases, out is of the whole result, b_batch is
+     * of a phase */
+    struct mc_split_axis axis[2];
 };
-MC_ARGS_SIZE(mc_split_args, 400);
+MC_ARGS_SIZE(mc_split_args, 744);
 
 enum { SPLIT_UP = 2048 };      /* the scale of low halves of split.cu */
 
@@ -71,9 +93,17 @@ struct mc_split_filters {
     int2 *taps;
     i64 group, row, channel, tap[2];
     int n_rows, rows_pad, tile, channels, channels_pad, k[2], k_pad, reverse;
-    /* shift: dilation along both axes; line, position: strides of an image's rows and positions, in halves */
-    int unit, shift[2], line, position;
+    int unit, line, position;   /* line, position: strides of an image's rows and positions, in halves */
+    int kept;                   /* shared memory has room for a row */
+    struct mc_split_axis axis[2];
 };
-MC_ARGS_SIZE(mc_split_filters, 128);
+MC_ARGS_SIZE(mc_split_filters, 472);
+
+struct mc_split_images {        /* images and the filters that they meet */
+    struct mc_split_pack images;
+    struct mc_split_filters filters;
+    int groups, look[3];        /* look: blocks that look for the largest elements of images */
+};
+MC_ARGS_SIZE(mc_split_images, 592);
 
 #endif

@@ -105,7 +105,8 @@ bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *wo
     mc_str_addf(&defines,
                 "#define ACT %d\n#define LINES %d\n#define A_DENSE %d\n#define B_DENSE %d\n#define SPLIT "
                 "%d\n#define TOGETHER %d\n",
-                (int)act, lines(a), a->as[2] == 1, a->b_terms.right == 1, a->splits > 1, meet);
+                (int)act, lines(a), a->as[2] == 1, a->b_terms.right == 1 && a->b_terms.across >= TILE,
+                a->splits > 1, meet);
     return mc_cuda_kernels(&mc_split_inline_text, &defines, kernels, NELEM(kernels));
 }
 

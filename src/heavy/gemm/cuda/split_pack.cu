@@ -13,17 +13,18 @@ typedef unsigned short u16;
 typedef mc_split_seen seen;
 typedef mc_split_pack pack;
 typedef mc_split_filters filters;
+typedef mc_split_images images;
 enum { TK = SPLIT_TK };
 
 /* ---- operands into halves ---- */
 
 /* Finds the largest finite element and infinities of rows.  A block takes a share of the columns of 64
- * rows, or of 8 rows if their elements are contiguous, then of further rows. */
-extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ pack p)
+ * rows, or of 8 rows if their elements are contiguous, then of further rows.  Block x_block of `down`
+ * has share y_block of `right`, of matrix z. */
+__device__ __forceinline__ void look_at(const pack &p, int x_block, int down, int y_block, int right, int z)
 {
-    follow();
-    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, lane = threadIdx.x & 31;
-    const int share = (p.n_cols + gridDim.y - 1) / gridDim.y, from = blockIdx.y * share,
+    const int outer = z / p.inner, inner = z % p.inner, lane = threadIdx.x & 31;
+    const int share = (p.n_cols + right - 1) / right, from = y_block * share,
               end = from + share < p.n_cols ? from + share : p.n_cols;
     const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
     const int rows = by_row ? 64 : 8, first = by_row ? threadIdx.x & 63 : threadIdx.x >> 5,
@@ -31,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
     const float *x = p.x + outer * p.xs[0] + inner * p.xs[1];
     seen *to = p.rows + outer * p.seen_outer;
     u32 most = 0, infinite = 0;
-    for (int block = blockIdx.x * rows; block < p.n_rows; block += gridDim.x * rows) {
+    for (int block = x_block * rows; block < p.n_rows; block += down * rows) {
         const int i = block + first, last = i < p.n_rows ? end : 0;
         const float *at = x + i * p.xs[2];
 #pragma unroll 8
@@ -40,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
             infinite |= bits == 0x7f800000;
             most = bits < 0x7f800000 && bits > most ? bits : most;
         }
-        if (p.seen_row == 0 && block + gridDim.x * rows < p.n_rows) {
+        if (p.seen_row == 0 && block + down * rows < p.n_rows) {
             continue;           /* all rows share one entry, which is written at the end */
         }
         if (!by_row || p.seen_row == 0) {
@@ -53,6 +54,12 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
         }
         most = infinite = 0;
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ pack p)
+{
+    follow();
+    look_at(p, blockIdx.x, gridDim.x, blockIdx.y, gridDim.y, blockIdx.z);
 }
 
 /* The address of an element's high half in tiles of `rows` rows. */
@@ -328,49 +335,81 @@ extern "C" __global__ void __launch_bounds__(256) pack_narrow(const __grid_const
     }
 }
 
-/* Filters: a row for each channel of the result, ordered by tap, then by the other channels; and the table
- * of taps. */
-extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_constant__ filters p)
+/* Filters: for each phase a row for each channel of the result, ordered by tap, then by the other channels;
+ * and the table of taps.  A block packs a row of all phases; `kept` is read instead of w if there is room. */
+__device__ __forceinline__ void pack_filter(const filters &p, float *kept, int row, int group)
 {
-    follow();
     __shared__ u32 most;
-    const int row = blockIdx.x, taps = p.k[0] * p.k[1];
-    const float *w = p.w + blockIdx.y * p.group + row * p.row;
-    u16 *to = p.to + (i64)blockIdx.y * p.rows_pad * p.k_pad * 2;
-    seen *s = p.rows + (i64)blockIdx.y * p.n_rows + row;
+    const int all = p.k[0] * p.k[1], count = row < p.n_rows ? all * p.channels : 0,
+              phases = p.axis[0].phases * p.axis[1].phases;
+    const float *w = p.w + group * p.group + row * p.row;
     if (threadIdx.x == 0) {
         most = 0;
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < taps * p.channels && row < p.n_rows; e += 256) {
-        const int t = e % taps, c = e / taps;
-        const u32 bits = __float_as_uint(w[c * p.channel + t / p.k[1] * p.tap[0] + t % p.k[1] * p.tap[1]]) &
-                         0x7fffffff;
-        atomicMax(&most, bits < 0x7f800000 ? bits : 0);
+    u32 mine = 0;
+#pragma unroll 4
+    for (int e = threadIdx.x; e < count; e += 256) {
+        const int t = e % all, c = e / all;
+        const float v = w[c * p.channel + t / p.k[1] * p.tap[0] + t % p.k[1] * p.tap[1]];
+        const u32 bits = __float_as_uint(v) & 0x7fffffff;
+        mine = bits < 0x7f800000 && bits > mine ? bits : mine;
+        if (p.kept) {
+            kept[e] = v;
+        }
+    }
+    mine = over_warp(mine);
+    if ((threadIdx.x & 31) == 0) {
+        atomicMax(&most, mine);
     }
     __syncthreads();
     float f[2];
     factors(most, f);
-    for (int e = threadIdx.x; e < p.k_pad; e += 256) {
-        const int t = e / p.channels_pad, c = e % p.channels_pad;
-        const int a0 = t / p.k[1], a1 = t % p.k[1];
-        const i64 at = c * p.channel + (p.reverse ? p.k[0] - 1 - a0 : a0) * p.tap[0] +
-                       (p.reverse ? p.k[1] - 1 - a1 : a1) * p.tap[1];
-        const float x = row < p.n_rows && t < taps && c < p.channels ? w[at] : 0.0f;
-        u16 *dst = in_tile(to, p.tile, p.k_pad, row, e);
-        u32 high, low;
-        halve(x, f, SPLIT_UP, &high, &low);
-        dst[0] = (u16)high;
-        dst[p.tile * TK] = (u16)low;
+    for (int phase = 0; phase < phases; phase++) {
+        const mc_split_phase &y = p.axis[0].at[phase / p.axis[1].phases],
+                             &x = p.axis[1].at[phase % p.axis[1].phases];
+        const int taps = y.taps * x.taps, wide = x.taps ? x.taps : 1,
+                  end = (taps * p.channels_pad + TK - 1) / TK * TK, units = p.k_pad / p.unit;
+        u16 *to = p.to + (i64)(group * phases + phase) * p.rows_pad * p.k_pad * 2;
+        for (int e = threadIdx.x; e < end; e += 256) {
+            const int t = e / p.channels_pad, c = e % p.channels_pad;
+            int a0 = y.tap + t / wide * p.axis[0].tap_step, a1 = x.tap + t % wide * p.axis[1].tap_step;
+            a0 = p.reverse ? p.k[0] - 1 - a0 : a0;
+            a1 = p.reverse ? p.k[1] - 1 - a1 : a1;
+            const bool is = row < p.n_rows && t < taps && c < p.channels;
+            const float v = !is      ? 0.0f
+                            : p.kept ? kept[c * all + a0 * p.k[1] + a1]
+                                     : w[c * p.channel + a0 * p.tap[0] + a1 * p.tap[1]];
+            u16 *dst = in_tile(to, p.tile, p.k_pad, row, e);
+            u32 high, low;
+            halve(v, f, SPLIT_UP, &high, &low);
+            dst[0] = (u16)high;
+            dst[p.tile * TK] = (u16)low;
+        }
+        for (int q = threadIdx.x; row == 0 && group == 0 && q < units; q += 256) {
+            const int t = q * p.unit / p.channels_pad, c = q * p.unit % p.channels_pad;
+            const int d0 = y.shift + t / wide * p.axis[0].shift_step,
+                      d1 = x.shift + t % wide * p.axis[1].shift_step;
+            p.taps[phase * units + q] =
+                t < taps ? make_int2(d0 * p.line + d1 * p.position + c, (int)((u32)d0 << 16 | (d1 & 0xffff)))
+                         : make_int2(0, SPLIT_OUTSIDE);
+        }
     }
     if (threadIdx.x == 0 && row < p.n_rows) {
-        s->most = most;
-        s->infinite = 0;
+        p.rows[(i64)group * p.n_rows + row] = { most, 0 };
     }
-    for (int q = threadIdx.x; row == 0 && blockIdx.y == 0 && q < p.k_pad / p.unit; q += 256) {
-        const int t = q * p.unit / p.channels_pad, c = q * p.unit % p.channels_pad;
-        const int d0 = t / p.k[1] * p.shift[0], d1 = t % p.k[1] * p.shift[1];
-        p.taps[q] = t < taps ? make_int2(d0 * p.line + d1 * p.position + c, d0 << 16 | d1)
-                             : make_int2(0, 0x40004000);
+}
+
+/* Packs filters, and finds the largest elements of images: both in one launch. */
+extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_constant__ images p)
+{
+    follow();
+    extern __shared__ float kept[];
+    const int rows = p.filters.rows_pad * p.groups, block = blockIdx.x - rows;
+    if (block < 0) {
+        pack_filter(p.filters, kept, blockIdx.x % p.filters.rows_pad, blockIdx.x / p.filters.rows_pad);
+    } else {
+        const int down = p.look[0], right = p.look[1];
+        look_at(p.images, block % down, down, block / down % right, right, block / down / right);
     }
 }

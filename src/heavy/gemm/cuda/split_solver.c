@@ -47,7 +47,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         .c = operand[GEMM_C], .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL,
         .cs = { p->cs[0], 0, p->cs[1], p->cs[2] },
         .c0s = { p->c0s[0], 0, p->c0s[1], p->c0s[2] }, .m = (int)p->m, .n = (int)p->n,
-        .steps = (int)d->steps, .batch = (int)p->batch,
+        .steps = (int)d->steps, .parts = (int)p->batch,
         .a_seen_rows = 1, .b_seen_cols = 1, .group_rows = (int)p->m, .alpha = (float)p->alpha,
         .beta = (float)p->beta, .act = (int)p->act,
         .plain_a = operand[GEMM_A], .plain_b = operand[GEMM_B], .k = (int)p->k,
@@ -71,12 +71,18 @@ static const char *refuse(const struct mc_problem *p_)
                : mc_hopper_refuse();
 }
 
+static struct mc_split_size size(const struct mc_gemm_problem *p)
+{
+    const int64_t steps = gemm_ceil(p->k, SPLIT_TK);
+    return (struct mc_split_size){ p->m, p->n, p->batch, steps, steps };
+}
+
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const int64_t steps = gemm_ceil(p->k, SPLIT_TK);
-    return mc_split_seconds(mc_split_width(p->n, SPLIT_MATRICES), p->m, p->n, steps, p->batch,
-                            (double)(p->batch * steps * SPLIT_TK) * (double)(p->m + p->n));
+    const struct mc_split_size z = size(p);
+    return mc_split_seconds(mc_split_width(p->n, SPLIT_MATRICES), &z,
+                            (double)(p->batch * z.steps * SPLIT_TK) * (double)(p->m + p->n));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -87,11 +93,12 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     d->base.run = run;
+    const struct mc_split_size z = size(p);
     d->s.tn = mc_split_width(p->n, SPLIT_MATRICES);
-    d->steps = gemm_ceil(p->k, SPLIT_TK);
+    d->steps = z.steps;
     d->rows[0] = gemm_ceil(p->m, SPLIT_TM) * SPLIT_TM;
     d->rows[1] = gemm_ceil(p->n, d->s.tn) * d->s.tn;
-    if (mc_split_make(&d->s, SPLIT_MATRICES, 8, false, p->m, p->n, d->steps, p->batch) < 0) {
+    if (mc_split_make(&d->s, SPLIT_MATRICES, 8, false, &z) < 0) {
         mc_free(d);
         return NULL;
     }

@@ -6,6 +6,8 @@
  *   1   A is the windows of images (image, position, channel), gathered on loading; k is (tap, channel)
  *   2   the gradient of filters: k is (image, position), A is y, channels fastest, B is x shifted by a tap
  *
+ * PHASES (MODE 1): there is a product for each phase of the result (struct mc_split_axis).
+ *
  * Matrices and filters are packed in tiles as the tensor cores read them (hopper.cu), high before low, and
  * are copied as blocks. */
 #include "heavy/gemm/cuda/split_args.h"
@@ -14,6 +16,27 @@ typedef mc_split_where where;
 typedef mc_split_args args;
 
 enum { TM = SPLIT_TM, TK = SPLIT_TK };
+
+/* ---- the products of a launch ---- */
+
+struct part {                   /* one of them */
+    int batch, m, steps;
+    int group_rows;             /* rows of an image */
+    int phase, first, width;    /* PHASES: its number; its first position in the image; positions of a line */
+};
+
+__device__ __forceinline__ part part_at(const args &p, int z)
+{
+#if PHASES
+    const int across = p.axis[1].phases, phases = p.axis[0].phases * across, phase = z % phases;
+    const mc_split_phase &y = p.axis[0].at[phase / across], &x = p.axis[1].at[phase % across];
+    const int rows = y.size * x.size, images = p.m / p.group_rows,
+              steps = (y.taps * x.taps * p.channels_pad + TK - 1) / TK;
+    return { z / phases, images * rows, steps, rows, phase, y.first * p.out[1] + x.first, x.size };
+#else
+    return { z, p.m, p.steps, p.group_rows, 0, 0, 0 };
+#endif
+}
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- shared memory ---- */
@@ -37,26 +60,30 @@ struct window {                 /* the first element of the windows of this thre
     u32 corner[TM / 16]; /* row and column in the image, 16 bits each.  INSIDE: no window reads the border */
 };
 
-__device__ __forceinline__ void windows(const args &p, window &w, int row)
+__device__ __forceinline__ void windows(const args &p, const part &q, window &w, int row)
 {
 #pragma unroll
     for (int i = 0; i < TM / 16; i++) {
-        const int mine = row + (threadIdx.x >> 3) + i * 16, r = mine < p.m ? mine : p.m - 1,
-                  positions = p.out[0] * p.out[1];
-        const int image = r / positions, u = r % positions;
+        const int mine = row + (threadIdx.x >> 3) + i * 16, r = mine < q.m ? mine : q.m - 1;
+        const int image = r / q.group_rows, u = r % q.group_rows;
+#if PHASES
+        const int y = u / q.width, x = u % q.width;
+#else
         const int y = u / p.out[1] * p.stride[0] - p.pad[0], x = u % p.out[1] * p.stride[1] - p.pad[1];
+#endif
         w.at[i] = (int)((image * (i64)p.image + ((i64)y * p.in[1] + x) * p.channels_pad) / UNIT);
         w.corner[i] = (u32)(y & 0xffff) << 16 | (u32)(x & 0xffff);
     }
 }
 
-__device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a, const window &w, int step)
+__device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a, const int2 *taps,
+                                             const window &w, int step)
 {
     const int piece = threadIdx.x & 7, first = threadIdx.x >> 3;
     to += first * ROW + ((piece ^ (first & 7)) << 4);
 #pragma unroll
     for (int u = 0; u < 8 / UNIT; u++) {
-        const int2 tap = p.taps[(step * TK + piece * 8) / UNIT + u];
+        const int2 tap = taps[(step * TK + piece * 8) / UNIT + u];
         const u16 *from = a + tap.x;
 #pragma unroll
         for (int i = 0; i < TM / 16; i++) {

@@ -171,9 +171,8 @@ static bool checks(const struct order *o, int step)
     const struct mc_step *st = &o->f->code->program.step.at[step];
     int others = 0;
     const int *joint = mc_grid_joint_steps(o->p->step[step].exec, &others);
-    bool so = mc_cuda_fn_of(o->f)->checks &&
-              (st->kind == STEP_HOST || st->kind == STEP_VIEW ||
-               (st->kernel && mc_kernel_checks(st->kernel)));
+    bool so = mc_cuda_fn_of(o->f)->checks && (st->kind == STEP_HOST || st->kind == STEP_VIEW ||
+                                              (st->kernel && mc_kernel_checks(st->kernel)));
     for (int i = 0; i < others && !so; i++) {
         so = joint[i] != step && checks(o, joint[i]);
     }

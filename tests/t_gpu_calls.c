@@ -201,9 +201,9 @@ static double descend(const mc_array *x, const int64_t *row, double w[WIDE][OUT]
     return cost;
 }
 
-/* A training step's cost is home before the gradients are made: the call waits for no more than the mark.  A
+/* A training step's cost is on the host before the gradients are made: the call waits for the mark alone.  A
  * bad index is an error of its own call, which updates nothing. */
-TEST(gpu_results_come_home_before_later_steps)
+TEST(gpu_results_arrive_before_later_steps)
 {
     enum { CALLS = 9, BAD = 6 };
     ON_GPU();

@@ -27,7 +27,7 @@ static const struct command commands[] = {
     { "demo",   "[PAGE]",               "train LeNet on generated digits and export it as C, time the tutorial's loop against NumPy; writes report.html", command_demo },
     { "bench",  "SUITE [OPTION ...]", "run benchmarks; without SUITE list the suites", command_bench,
       "  --only TEXT          only the cases whose names contain TEXT\n"
-      "  --shard SEED:COUNT   so many layers of the suite zoo, drawn by the seed, the same share of each class\n"
+      "  --shard SEED:COUNT   so many layers of the suite zoo, drawn by the seed, a share of each class\n"
       "  --list               only name the layers of the suite zoo\n"
       "  --json               print one object a line\n" },
     { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "show, clear, export or import the results of timing on this machine", command_wisdom },

@@ -59,7 +59,7 @@ struct mc_cuda {
     bool branches;                 /* the next recorded launch does not depend on exactly one node */
     void *mark;                 /* the event of the capture in progress; NULL: it has none yet */
     /* the stream and the pinned page of mc_cuda_fetch_at_mark; NULL until needed */
-    void *home, *page;
+    void *fetch_stream, *page;
 };
 struct mc_cuda_properties {     /* of a GPU, which need not be started */
     char name[96];

@@ -153,11 +153,11 @@ bool mc_cuda_graph_has_mark(const void *graph)
 }
 
 /* Makes the stream and the page. */
-static mc_status find_home(struct mc_cuda *d)
+static mc_status make_fetch_stream(struct mc_cuda *d)
 {
-    TRY(d->home ? MC_OK
-                : mc_cuda_check(d, mc_nv.cuStreamCreate(&d->home, NV_CU_STREAM_NON_BLOCKING),
-                                "making a stream", NULL));
+    TRY(d->fetch_stream ? MC_OK
+                        : mc_cuda_check(d, mc_nv.cuStreamCreate(&d->fetch_stream, NV_CU_STREAM_NON_BLOCKING),
+                                        "making a stream", NULL));
     return d->page
                ? MC_OK
                : mc_cuda_check(d, mc_nv.cuMemHostAlloc(&d->page, MC_CUDA_PAGE, NV_CU_MEMHOSTALLOC_PORTABLE),
@@ -167,14 +167,15 @@ static mc_status find_home(struct mc_cuda *d)
 static mc_status fetch(struct mc_cuda *d, const struct graph *g, int n, const struct mc_cuda_fetch *at)
 {
     char *page = d->page;
-    TRY(mc_cuda_check(d, mc_nv.cuStreamWaitEvent(d->home, g->mark, 0), "fetching", g->name));
+    TRY(mc_cuda_check(d, mc_nv.cuStreamWaitEvent(d->fetch_stream, g->mark, 0), "fetching", g->name));
     for (int i = 0; i < n; i++) {
         void *to = at[i].pinned ? at[i].host : page;
         page += at[i].pinned ? 0 : at[i].bytes;
-        TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(to, (uintptr_t)at[i].from, at[i].bytes, d->home),
+        TRY(mc_cuda_check(d,
+                          mc_nv.cuMemcpyDtoHAsync_v2(to, (uintptr_t)at[i].from, at[i].bytes, d->fetch_stream),
                           "fetching", g->name));
     }
-    TRY(mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->home), "fetching", g->name));
+    TRY(mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->fetch_stream), "fetching", g->name));
     TRY(mc_cuda_synchronized_ok(d));
     page = d->page;
     for (int i = 0; i < n; i++) {
@@ -189,7 +190,7 @@ static mc_status fetch(struct mc_cuda *d, const struct graph *g, int n, const st
 mc_status mc_cuda_fetch_at_mark(struct mc_cuda *d, const void *graph, int n, const struct mc_cuda_fetch *at)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = find_home(d);
+    mc_status s = make_fetch_stream(d);
     s = s < 0 ? s : fetch(d, graph, n, at);
     mc_cuda_leave(d);
     return s;

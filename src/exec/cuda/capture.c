@@ -249,7 +249,7 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
 
 /* ---- the mark ---- */
 
-static bool wanted_at_home(const struct order *o)
+static bool has_host_results(const struct order *o)
 {
     const size_t n = o->f->code->program.step.n;
     return mc_cuda_can_mark_capture() && o->first[n] < o->first[n + 1];
@@ -271,7 +271,7 @@ static mc_status mark_results(struct order *o, struct mc_cuda *d)
     const int mark = (int)o->f->code->program.step.n;
     void **node = NULL;
     int n = 0;
-    if (!wanted_at_home(o)) {
+    if (!has_host_results(o)) {
         return MC_OK;
     }
     mc_status s = gather(o, mark, &node, &n) ? MC_OK : MC_EMEMORY;
@@ -294,7 +294,7 @@ static int step_before_mark(const struct order *o)
     while (at >= 0 && !precedes(o, at, n)) {
         at--;
     }
-    return wanted_at_home(o) && at < last ? at : -1;
+    return has_host_results(o) && at < last ? at : -1;
 }
 
 static mc_status record_in_order(struct order *o, struct mc_function *f)

@@ -152,7 +152,8 @@ __device__ __forceinline__ void load_windows(const args &p, int image, int first
     }
 }
 
-/* The gradient g of a window, which the cell receives that x is at, for all taps. */
+/* Adds the terms of one window, whose gradient g this cell receives, to the sums of all taps.  x: at cell 0
+ * of the window. */
 __device__ __forceinline__ void add_cell(const args &p, float (&sum)[TAPS], const float *x, int cell, float g)
 {
     const float *const from = x + cell / W2 * SH * p.pitch + cell % W2 * SW;

@@ -200,6 +200,15 @@ static inline unsigned __ballot_sync(unsigned, int p)
         r |= a[i] ? 1u << i : 0;
     return r;
 }
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which)
+{
+    const unsigned long long both = (unsigned long long)b << 32 | a;
+    unsigned r = 0;
+    for (int i = 0; i < 4; i++) {
+        r |= (unsigned)(both >> (which >> 4 * i & 7) * 8 & 255) << 8 * i;
+    }
+    return r;
+}
 static inline int __ffs(int x)
 {
     return __builtin_ffs(x);

@@ -315,8 +315,11 @@ template <class A> __device__ __forceinline__ A sum_of_parts(const A *parts, int
     __shared__ A some[8][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     A sum = 0;
-    for (int part = warp; e < count && part < blocks; part += 8) {
-        sum += parts[(i64)part * count + e];
+    if (e < count) {
+#pragma unroll 8
+        for (int part = warp; part < blocks; part += 8) {
+            sum += parts[(i64)part * count + e];
+        }
     }
     some[warp][lane] = sum;
     __syncthreads();

@@ -46,8 +46,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* Forward: the lines that threads read at once begin in different banks.  Weights: the cells of a window
- * are in different banks. */
+/* Forward: the lines that threads read at once begin in different banks.  Weights: what the taps of two
+ * lines read for four windows, pairs of eight bytes, is in different banks. */
 static int pitch_of(const struct mc_pooled_problem *p, int across)
 {
     const struct mc_conv_shape *s = &p->conv.s;
@@ -60,11 +60,27 @@ static int pitch_of(const struct mc_pooled_problem *p, int across)
         return unit * 4;
     }
     int pitch = (int)((s->out[2] - 1) * sw + s->k[2]);
-    const int reach = (int)(p->w[2] - 1) * sw;
-    while (pitch * sh % BANKS <= reach || pitch * sh % BANKS >= BANKS - reach) {
+    for (int tries = 0; tries < BANKS / 2 && pitch % (BANKS / 2) != 11; tries++) {
         pitch++;
     }
     return pitch;
+}
+
+/* Where the cells of all windows read, for all taps; cells outside of y read beyond the image. */
+static void place_pairs(struct mc_pooled_small_channels_args *a, const struct mc_pooled_problem *p)
+{
+    const struct mc_conv_shape *s = &p->conv.s;
+    const int64_t cell[2] = { s->stride[1] * a->pitch, s->stride[2] };
+    const int64_t size = s->c * a->lines * a->pitch;
+    int64_t last = (s->c - 1) * a->lines * a->pitch + (s->k[1] - 1) * a->pitch + s->k[2] - 1,
+            lead = s->stride[2];
+    for (int i = 0; i < 2; i++) {
+        const int64_t w = mc_small_channels_up(p->w[i + 1], i + 1);
+        lead += p->pad[i + 1] * cell[i];
+        last += ((p->out[i + 1] - 1) * p->stride[i + 1] - p->pad[i + 1] + w - 1) * cell[i];
+    }
+    a->lead = (int)lead;
+    a->reach = mc_small_channels_up(lead + MC_MAX(size, last + 1), 2);
 }
 
 static void shape(struct small_channels *d, const struct mc_pooled_problem *p)
@@ -98,6 +114,7 @@ static void shape(struct small_channels *d, const struct mc_pooled_problem *p)
     a->windows = (int)(p->out[1] * p->out[2]);
     a->fours = mc_small_channels_up(a->windows - 4, BANKS) + 4; /* filters are four banks apart */
     a->filters = mc_small_channels_up(s->f, d->q) + 4;
+    place_pairs(a, p);
     d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 &&
                 a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
 }
@@ -108,8 +125,8 @@ static int64_t shared_floats(const struct small_channels *d, const struct mc_con
     const struct mc_pooled_small_channels_args *a = &d->args;
     const int64_t image = s->c * a->lines * a->pitch, taps = s->c * s->k[1] * s->k[2];
     return s->pass == CONV_FORWARD ? taps * a->filters + image
-                                   : MC_MAX(mc_small_channels_up(a->windows, 4) +
-                                                2 * (mc_small_channels_up(image, 4) + 40 * (int64_t)a->fours),
+                                   : MC_MAX(2 * (int64_t)a->reach + mc_small_channels_up(a->windows, 8) +
+                                                mc_small_channels_up(image, 4) + 80 * (int64_t)a->fours,
                                             WARPS * 32 * taps);
 }
 
@@ -146,9 +163,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     mc_small_channels_defines(&defines, &d.base, &p->conv);
     mc_str_addf(
         &defines,
-        "#define FORWARD %d\n#define BITS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n"
+        "#define FORWARD %d\n#define BITS %d\n#define Q %d\n#define NT %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n"
         "#define S2 %d\n",
-        p->conv.s.pass == CONV_FORWARD, p->bits, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1],
+        p->conv.s.pass == CONV_FORWARD, p->bits, d.q, (int)conv_ceil(MC_MIN(p->conv.s.f, 32), 8), (int)p->w[1], (int)p->w[2], (int)p->stride[1],
         (int)p->stride[2]);
     return mc_small_channels_plan(&d.base, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
@@ -202,10 +219,11 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_pooled_problem *p = pooled(p_);
     const struct mc_conv_shape *s = &p->conv.s;
     const double windows = (double)(s->n * s->f) * (double)(p->out[1] * p->out[2]),
-                 taps = (double)(s->c * s->k[1] * s->k[2]);
+                 taps = (double)mc_small_channels_up(s->c * s->k[1] * s->k[2], 16),
+                 cells = (double)(p->w[1] * mc_small_channels_up(p->w[2], 2));
     const double bytes = 5 * windows + 4 * (double)(s->n * s->c) * (double)(s->in[1] * s->in[2]);
     return s->pass == CONV_FORWARD ? mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(&p->conv), bytes, 0.42)
-                                   : mc_cuda_seconds(MC_FLOAT32, false, 2 * windows * taps, bytes, 0.055);
+                                   : mc_cuda_seconds(MC_FLOAT16, false, 6 * windows * cells * taps, bytes, 0.15);
 }
 
 const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse,

@@ -21,9 +21,10 @@ struct mc_pooled_small_channels_args {
     /* windows, fours: of a plane; filters: stride of filters of maxima there, in floats; forward: stride
      * of taps */
     int windows, fours, filters;
-    /* blocks: weights: number of partial sums; whole: planes can be moved four numbers at a time */
-    int blocks, whole;
+    /* weights: pairs of an image in shared memory, and zeros before the first one; number of partial sums */
+    int reach, lead, blocks;
+    int whole;                  /* planes can be moved four numbers at a time */
 };
-MC_ARGS_SIZE(mc_pooled_small_channels_args, 216);
+MC_ARGS_SIZE(mc_pooled_small_channels_args, 224);
 
 #endif

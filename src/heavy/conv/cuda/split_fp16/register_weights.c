@@ -11,9 +11,7 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
     struct mc_shared_image_args *a = &d->args;
     const int most = WARPS * 8 * TILE / d->fb, taps = a->k[0] * a->k[1],
               sets = (taps + MOST_TAPS - 1) / MOST_TAPS, outs = a->out[0] * a->out[1];
-    a->chunks = (a->channels + most - 1) / most;
-    d->cc = mc_shared_image_up((a->channels + a->chunks - 1) / a->chunks, 16);
-    a->chunks = (a->channels + d->cc - 1) / d->cc;
+    mc_shared_image_chunks(d, most, 8);
     a->per_set = (taps + sets - 1) / sets;
     d->edges = mc_shared_image_edges(a);
     d->ks = outs > 32 ? 4 : 2;
@@ -24,7 +22,7 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
     const int64_t weights = (int64_t)taps * a->results * a->channels;
     const unsigned threads = (unsigned)(32 * d->fb / TILE * d->cc / 8);
     const size_t positions = (size_t)(a->in[0] * a->in[1]),
-                 x = 2 * positions * (size_t)(d->cc + 8) * sizeof(uint16_t),
+                 x = 2 * positions * (size_t)SHARED_IMAGE_PITCH(d->cc) * sizeof(uint16_t),
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
     const size_t raw = (size_t)mc_shared_image_up((int64_t)d->cc * (int64_t)positions, 4) +
                        (size_t)mc_shared_image_up((int64_t)d->fb * outs, 4);
@@ -34,7 +32,7 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
         "weights",
         { { (unsigned)a->blocks, (unsigned)jobs, 1 },
           { threads, 1, 1 },
-          2 * (raw * sizeof(float) + x + y) + (size_t)(d->cc + 8) * sizeof(uint16_t) + (size_t)lines * 16 },
+          2 * (raw * sizeof(float) + x + y) + (size_t)SHARED_IMAGE_PITCH(d->cc) * sizeof(uint16_t) + (size_t)lines * 16 },
         NULL
     };
     d->kernel[1] = (struct mc_shared_image_kernel){
@@ -62,7 +60,8 @@ static double estimate(const struct mc_problem *p_)
     struct mc_shared_image d;
     lay_out(&d, conv(p_));
     return 10e-6 + mc_shared_image_seconds(&d, conv(p_),
-                                           mc_shared_image_up(d.args.out[0] * d.args.out[1], d.ks * 16), 0.4);
+                                           mc_shared_image_up(d.args.out[0] * d.args.out[1], d.ks * 16),
+                                           mc_shared_image_up(d.args.results, d.fb), 0.4);
 }
 
 const struct mc_solver mc_conv_cuda_taps = { .name = "taps", .refuse = refuse, .estimate = estimate,

@@ -9,17 +9,17 @@ static size_t bytes(const struct mc_shared_image *d)
     const struct mc_shared_image_args *a = &d->args;
     const size_t images = (size_t)a->images, positions = (size_t)(a->in[0] * a->in[1]),
                  pitch = ((size_t)(a->out[0] * a->out[1]) + 12) / 16 * 16 + 4, cc = (size_t)d->cc;
-    const size_t ring = (size_t)(SHARED_IMAGE_SLOTS * d->cc / 16 * a->right) * 128 * 16;
-    return images * (size_t)a->right * TILE * pitch * sizeof(float) +
+    const size_t ring = (size_t)(SHARED_IMAGE_SLOTS * d->cc / 16 * a->right * d->nt) * 32 * 16;
+    return images * (size_t)(a->right * d->nt * 8) * pitch * sizeof(float) +
            MC_MAX(ring, images * positions * cc * sizeof(float)) +
-           images * positions * (cc + 8) * 2 * sizeof(uint16_t) + 128;
+           images * positions * SHARED_IMAGE_PITCH(cc) * 2 * sizeof(uint16_t) + 128;
 }
 
 static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {
     mc_shared_image_shape(d, p, true, p->s.flip);
     struct mc_shared_image_args *a = &d->args;
-    const int positions = a->in[0] * a->in[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
+    const int positions = a->in[0] * a->in[1], columns = mc_shared_image_columns(d),
               processors = mc_cuda_multiprocessors();
     a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_shared_image_up(positions, TILE) / TILE), 1));
     a->images = MC_MAX(
@@ -54,7 +54,8 @@ static double estimate(const struct mc_problem *p_)
     struct mc_shared_image d;
     lay_out(&d, conv(p_));
     return 10e-6 +
-           mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
+           mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE),
+                                   d.args.tiles * 8, 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate,

@@ -14,7 +14,9 @@ __device__ __forceinline__ int pitch_of(int cells)
     return (cells + 12) / 16 * 16 + 4;
 }
 
-/* ---- the sums of a tap, added to x: eight planes at four positions a lane ---- */
+/* ---- the sums of a tap, added to x: PLANES planes at four positions a lane ---- */
+
+enum { PLANES = 2 * NT };
 
 /* The address is the spare cell where a position writes outside of x. */
 __device__ __forceinline__ void meet(float *(&to)[4], float *x, const args &p, const int (&plane)[4],
@@ -28,22 +30,22 @@ __device__ __forceinline__ void meet(float *(&to)[4], float *x, const args &p, c
     }
 }
 
-__device__ __forceinline__ void look(float (&was)[4][8], float *const (&to)[4], int pitch)
+__device__ __forceinline__ void look(float (&was)[4][PLANES], float *const (&to)[4], int pitch)
 {
 #pragma unroll
-    for (int e = 0; e < 32; e++) {
-        was[e / 8][e % 8] = to[e / 8][(e % 8 / 2 * 8 + e % 2) * pitch];
+    for (int e = 0; e < 4 * PLANES; e++) {
+        const int i = e / PLANES, q = e % PLANES;
+        was[i][q] = to[i][(q / 2 * 8 + q % 2) * pitch];
     }
 }
 
-__device__ __forceinline__ void add(float *const (&to)[4], const float (&was)[4][8],
-                                    const float (&part)[2][4][4], float scale, int pitch)
+__device__ __forceinline__ void add(float *const (&to)[4], const float (&was)[4][PLANES],
+                                    const float (&part)[2][NT][4], float scale, int pitch)
 {
 #pragma unroll
-    for (int e = 0; e < 32; e++) {
-        const int i = e / 8;
-        to[i][(e % 8 / 2 * 8 + e % 2) * pitch] = was[i][e % 8] +
-                                                 part[i / 2][e % 8 / 2][i % 2 * 2 + e % 2] * scale;
+    for (int e = 0; e < 4 * PLANES; e++) {
+        const int i = e / PLANES, q = e % PLANES;
+        to[i][(q / 2 * 8 + q % 2) * pitch] = was[i][q] + part[i / 2][q / 2][i % 2 * 2 + q % 2] * scale;
     }
 }
 
@@ -64,8 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
               cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
     const int first = blockIdx.x * p.images, count = min(p.images, p.n - first),
               low = p.images * positions * PITCH, taps = p.k[0] * p.k[1];
-    const int planes = p.right * 32, slot = C16 * p.right * 128, tile = warp % p.down,
-              column = warp / p.down * 4;
+    const int planes = p.right * NT * 8, slot = C16 * p.right * NT * 32, tile = warp % p.down,
+              column = warp / p.down * NT;
     /* raw: images before they are split; then filters */
     float *const x = (float *)shared, *const raw = x + p.images * planes * pitch;
     uint4 *const ring = (uint4 *)raw;
@@ -104,11 +106,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
                 read_rows(l[j][m], row + j * 16 + low);
             }
         }
-        float part[2][4][4] = {};
+        float part[2][NT][4] = {};
         int down = 0, right = 0;        /* of the tap, in elements of x */
         for (int tap = 0, turn = 0; tap < taps; tap++, turn = turn == SLOTS - 1 ? 0 : turn + 1) {
             const uint4 *const mine = ring + turn * slot + column * 32 + lane;
-            float was[4][8], before[2][4][4];
+            float was[4][PLANES], before[2][NT][4];
             float *to[4];
             fetched_before<1>();
             /* this slot has arrived for all, the one before the last is free, and the tap before the last
@@ -125,16 +127,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
                 next(p, down, right);
             }
 #pragma unroll
-            for (int e = 0; e < 32; e++) {
-                before[e / 16][e / 4 % 4][e % 4] = part[e / 16][e / 4 % 4][e % 4];
-                part[e / 16][e / 4 % 4][e % 4] = 0;
+            for (int e = 0; e < 8 * NT; e++) {
+                float &now = part[e / (4 * NT)][e / 4 % NT][e % 4];
+                before[e / (4 * NT)][e / 4 % NT][e % 4] = now;
+                now = 0;
             }
 #pragma unroll
             for (int j = 0; j < C16; j++) {
-                uint4 b[4];
+                uint4 b[NT];
 #pragma unroll
-                for (int t = 0; t < 4; t++) {
-                    b[t] = mine[j * p.right * 128 + t * 32];
+                for (int t = 0; t < NT; t++) {
+                    b[t] = mine[(j * p.right * NT + t) * 32];
                 }
                 multiply3(part, h[j], l[j], b);
             }
@@ -142,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
                 add(to, was, before, scale, pitch);
             }
         }
-        float was[4][8];
+        float was[4][PLANES];
         float *to[4];
         __syncthreads();
         meet(to, x, p, plane, line, along, down, right, cells);
@@ -150,8 +153,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
         add(to, was, part, scale, pitch);
     }
     __syncthreads();
-    for (int r = warp; r < count * p.right * 4; r += blockDim.x / 32) {     /* eight planes */
-        const int image = r / (p.right * 4), result = blockIdx.y * planes + (r - image * p.right * 4) * 8,
+    for (int r = warp; r < count * p.right * NT; r += blockDim.x / 32) {     /* eight planes */
+        const int image = r / (p.right * NT), result = blockIdx.y * planes + (r - image * p.right * NT) * 8,
                   some = min(8, p.results - result);
         const float mine = lane < some ? p.alpha * p.scale[result + lane] : 0.f;
         const float *from = x + r * 8 * pitch;

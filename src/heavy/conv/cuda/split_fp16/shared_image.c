@@ -41,7 +41,7 @@ const struct mc_cuda_text
     },
     mc_conv_col2im_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading, &filters_text };
 
-enum { MOST_CHANNELS = 64 };
+enum { MOST_CHANNELS = 64, MOST_EIGHTS = 4 };
 
 /* ---- a call ---- */
 
@@ -115,20 +115,32 @@ void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_probl
         a->pad[i] = (int)s->pad[1 + i];
     }
     filter_strides(h, p, turned);
-    a->chunks = (a->channels + MOST_CHANNELS - 1) / MOST_CHANNELS;
-    h->cc = mc_shared_image_up((a->channels + a->chunks - 1) / a->chunks, 16);
-    a->chunks = (a->channels + h->cc - 1) / h->cc;
+    mc_shared_image_chunks(h, MOST_CHANNELS, 16);
     h->fb = a->results > SHARED_IMAGE_TILE ? 2 * SHARED_IMAGE_TILE : SHARED_IMAGE_TILE;
     const int positions = a->in[0] * a->in[1], outs = a->out[0] * a->out[1];
     h->fours = a->xs % 4 == 0 && (positions % 4 == 0 || a->channels % 4 == 0) &&
                (!weights || (a->ys % 4 == 0 && (outs % 4 == 0 || a->results % 4 == 0)));
 }
 
+void mc_shared_image_chunks(struct mc_shared_image *h, int most, int unit)
+{
+    const int channels = h->args.channels, chunks = (channels + most - 1) / most;
+    h->cc = mc_shared_image_up((channels + chunks - 1) / chunks, unit);
+    h->args.chunks = (channels + h->cc - 1) / h->cc;
+}
+
+int mc_shared_image_columns(struct mc_shared_image *h)
+{
+    const int eights = (h->args.results + 7) / 8, columns = (eights + MOST_EIGHTS - 1) / MOST_EIGHTS;
+    h->nt = (eights + columns - 1) / columns;
+    return columns;
+}
+
 void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across)
 {
     struct mc_shared_image_args *a = &h->args;
     a->steps = steps;
-    a->tiles = across * a->right * SHARED_IMAGE_TILE / 8; /* every warp has filters to read */
+    a->tiles = across * a->right * h->nt; /* every warp has filters to read */
     h->kernel[0] = (struct mc_shared_image_kernel){ "pack",
                                                     { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 },
                                                     NULL };
@@ -161,9 +173,9 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
     h->base.run = run;
     const unsigned threads = h->kernel[h->work].grid.threads[0];
     mc_str_addf(&defines,
-                "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define "
+                "#define CC %d\n#define FB %d\n#define NT %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define "
                 "BLOCKS %u\n",
-                h->cc, h->fb, (int)h->edges, (int)p->act, threads, mc_shared_image_blocks(h, threads));
+                h->cc, h->fb, MC_MAX(h->nt, 1), (int)h->edges, (int)p->act, threads, mc_shared_image_blocks(h, threads));
     if (h->ks) {
         define_sizes(&defines, h);
     }
@@ -217,11 +229,10 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
 }
 
 double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p,
-                               int positions, double share)
+                               int positions, int results, double share)
 {
     const struct mc_shared_image_args *a = &h->args;
-    const double terms = (double)positions * mc_shared_image_up(a->results, SHARED_IMAGE_TILE) * h->cc *
-                         a->chunks * a->k[0] * a->k[1];
+    const double terms = (double)positions * results * h->cc * a->chunks * a->k[0] * a->k[1];
     return mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), share);
 }
 

@@ -7,14 +7,14 @@
  * at the address of its position.
  *
  * Here low halves are not scaled up, so that one accumulator serves all three products.  The loss is 2^40
- * below an image's largest number.  CC: channels that are taken at once, a multiple of 16.  The images of
- * a block share a scale. */
+ * below an image's largest number.  CC: channels that are taken at once, a multiple of 8.  The images of a
+ * block share a scale.  NT: eights of results of a warp. */
 #include "heavy/conv/cuda/split_fp16/shared_image_args.h"
 typedef mc_shared_image_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = SHARED_IMAGE_SLOTS };
+enum { PITCH = SHARED_IMAGE_PITCH(CC), C16 = CC / 16, MOST_WARPS = 32, SLOTS = SHARED_IMAGE_SLOTS };
 
 /* ---- images into halves ---- */
 
@@ -142,19 +142,19 @@ __device__ __forceinline__ void clear(u16 *to, int halves)
 }
 
 /* Three products of two rows of tiles each; low ones first, while sums are small. */
-__device__ __forceinline__ void multiply3(float (&d)[2][4][4], const u32 (&h)[2][4], const u32 (&l)[2][4],
-                                          const uint4 (&b)[4])
+__device__ __forceinline__ void multiply3(float (&d)[2][NT][4], const u32 (&h)[2][4], const u32 (&l)[2][4],
+                                          const uint4 (&b)[NT])
 {
 #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        multiply(d[e / 4][e % 4], h[e / 4], b[e % 4].z, b[e % 4].w);
+    for (int e = 0; e < 2 * NT; e++) {
+        multiply(d[e / NT][e % NT], h[e / NT], b[e % NT].z, b[e % NT].w);
     }
 #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        multiply(d[e / 4][e % 4], l[e / 4], b[e % 4].x, b[e % 4].y);
+    for (int e = 0; e < 2 * NT; e++) {
+        multiply(d[e / NT][e % NT], l[e / NT], b[e % NT].x, b[e % NT].y);
     }
 #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        multiply(d[e / 4][e % 4], h[e / 4], b[e % 4].x, b[e % 4].y);
+    for (int e = 0; e < 2 * NT; e++) {
+        multiply(d[e / NT][e % NT], h[e / NT], b[e % NT].x, b[e % NT].y);
     }
 }

@@ -20,6 +20,7 @@ struct mc_shared_image {
     int warps;                  /* on a multiprocessor at once; it determines the registers of each */
     int work;                   /* the index of the kernel that multiplies */
     int cc, fb;                 /* channels, and filters of y, that are taken at once */
+    int nt;                     /* eights of results of a warp, up to 4 */
     /* register_weights.cu: sixteens of y's positions that are taken at once; else 0 */
     int ks;
     int64_t w_first;            /* elements from w to the tap that is read first */
@@ -31,6 +32,10 @@ struct mc_shared_image {
  * not x's. */
 void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y,
                            bool turned);
+/* The channels in chunks of `most` channels at most, of whole `unit`s. */
+void mc_shared_image_chunks(struct mc_shared_image *h, int most, int unit);
+/* The number of warps by results if each has the same number of eights; sets nt. */
+int mc_shared_image_columns(struct mc_shared_image *h);
 /* Packed filters of a tile: sets steps, tiles, the kernel `pack` and the workspace. */
 void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across);
 /* Solver-specific: fills in all of a plan but the loaded kernels. */
@@ -42,10 +47,10 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
 const char *mc_shared_image_refuse(const struct mc_conv_problem *p);
 /* NULL: threads and shared memory of all kernels are within the limits */
 const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct mc_conv_problem *p);
-/* The time of three multiplications of halves for each term, of so many positions an image, at a share of
- * the tensor cores' speed. */
+/* The time of three multiplications of halves for each term, of so many positions an image and results, at
+ * a share of the tensor cores' speed. */
 double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p,
-                               int positions, double share);
+                               int positions, int results, double share);
 /* blocks of so many threads that a multiprocessor runs at once */
 unsigned mc_shared_image_blocks(const struct mc_shared_image *h, unsigned threads);
 

@@ -8,6 +8,10 @@
  * filters times 16 channels of a tap */
 enum { SHARED_IMAGE_SLOTS = 3, SHARED_IMAGE_STEPS = 4, SHARED_IMAGE_UNITS = 2 };
 
+/* Halves from one position of an image to the next: eight of them begin in different banks.  cc: its
+ * channels, a multiple of 8. */
+#define SHARED_IMAGE_PITCH(cc) ((cc) % 16 ? (cc) : (cc) + 8)
+
 MC_ARGS_TYPE(uint4);
 
 struct mc_shared_image_args {

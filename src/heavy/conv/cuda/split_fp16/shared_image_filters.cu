@@ -38,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(256) pack(const __grid_constant__ a
 /* Loads a slot of filters: so many steps of the block's results. */
 template <int Steps> __device__ __forceinline__ void bring_filters(const args &p, uint4 *slot, int step)
 {
-    const int each = p.right * 128;
-    const uint4 *const from = p.filters + ((i64)step * p.tiles + blockIdx.y * p.right * 4) * 32;
+    const int each = p.right * NT * 32;
+    const uint4 *const from = p.filters + ((i64)step * p.tiles + blockIdx.y * p.right * NT) * 32;
     for (int e = threadIdx.x; e < each; e += blockDim.x) {
 #pragma unroll
         for (int s = 0; s < Steps; s++) {

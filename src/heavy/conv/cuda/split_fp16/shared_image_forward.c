@@ -17,15 +17,16 @@ static size_t gather_bytes(const struct mc_shared_image *d)
 {
     const struct mc_shared_image_args *a = &d->args;
     const size_t positions = (size_t)a->images * (size_t)(a->in[0] * a->in[1]), cc = (size_t)d->cc,
-                 ring = (size_t)(SHARED_IMAGE_SLOTS * STEPS * a->right) * 128 * 16;
-    return (positions + 1) * (cc + 8) * 2 * sizeof(uint16_t) + (size_t)a->steps * 16 + 256 +
+                 ring = (size_t)(SHARED_IMAGE_SLOTS * STEPS * a->right * d->nt) * 32 * 16;
+    return (positions + 1) * SHARED_IMAGE_PITCH(cc) * 2 * sizeof(uint16_t) + (size_t)a->steps * 32 + 256 +
            MC_MAX(ring, positions * cc * sizeof(float));
 }
 
 static void plan_gather(struct mc_shared_image *d)
 {
     struct mc_shared_image_args *a = &d->args;
-    const int outs = a->out[0] * a->out[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
+    mc_shared_image_chunks(d, d->cc, 8);
+    const int outs = a->out[0] * a->out[1], columns = mc_shared_image_columns(d),
               processors = mc_cuda_multiprocessors();
     a->right = MC_MIN(columns,
                       MC_MAX(SHARED_IMAGE_MOST_WARPS / MC_MAX(mc_shared_image_up(outs, TILE) / TILE, 1), 1));
@@ -33,7 +34,7 @@ static void plan_gather(struct mc_shared_image *d)
         MC_MIN(MC_MIN(WARPS * TILE / (outs * a->right), (a->n + processors - 1) / processors), a->n), 1);
     a->down = mc_shared_image_up(a->images * outs, TILE) / TILE;
     const int across = (columns + a->right - 1) / a->right;
-    mc_shared_image_filters(d, mc_shared_image_up(a->k[0] * a->k[1] * (d->cc / 16), STEPS), across);
+    mc_shared_image_filters(d, mc_shared_image_up(conv_ceil(a->k[0] * a->k[1] * d->cc, 16), STEPS), across);
     d->kernel[1] = (struct mc_shared_image_kernel){ "gather",
                                                     { { (unsigned)((a->n + a->images - 1) / a->images),
                                                         (unsigned)across, 1 },
@@ -52,7 +53,7 @@ static void plan_weights(struct mc_shared_image *d)
     const int jobs = (taps + a->per_set - 1) / a->per_set * a->chunks * f_blocks,
               lines = mc_shared_image_up((int64_t)a->out[0] * a->out[1], 16);
     const int64_t weights = (int64_t)taps * a->results * a->channels;
-    const size_t x = (size_t)(2 * a->in[0] * a->in[1] * (d->cc + 8)) * sizeof(uint16_t),
+    const size_t x = (size_t)(2 * a->in[0] * a->in[1] * SHARED_IMAGE_PITCH(d->cc)) * sizeof(uint16_t),
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
     a->blocks = MC_MIN(a->n, MC_MAX(processors / jobs, 1));
     d->kernel[0] = (struct mc_shared_image_kernel){
@@ -64,7 +65,7 @@ static void plan_weights(struct mc_shared_image *d)
         "weights",
         { { (unsigned)a->blocks, (unsigned)jobs, 1 },
           { (unsigned)(32 * down * ((a->per_set * c16 + UNITS - 1) / UNITS)), 1, 1 },
-          2 * (x + y) + (size_t)(d->cc + 8) * sizeof(uint16_t) + (size_t)lines * 16 },
+          2 * (x + y) + (size_t)SHARED_IMAGE_PITCH(d->cc) * sizeof(uint16_t) + (size_t)lines * 16 },
         NULL
     };
     d->kernel[2] = (struct mc_shared_image_kernel){
@@ -124,8 +125,10 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     struct mc_shared_image d;
     lay_out(&d, p);
-    return (p->s.pass == CONV_WEIGHTS ? 25e-6 : 10e-6) +
-           mc_shared_image_seconds(&d, p, mc_shared_image_up(d.args.out[0] * d.args.out[1], 16), 0.3);
+    const bool weights = p->s.pass == CONV_WEIGHTS;
+    return (weights ? 25e-6 : 10e-6) +
+           mc_shared_image_seconds(&d, p, mc_shared_image_up(d.args.out[0] * d.args.out[1], 16),
+                                   weights ? mc_shared_image_up(d.args.results, TILE) : d.args.tiles * 8, 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_shared_image = { .name = "whole", .refuse = refuse, .estimate = estimate,

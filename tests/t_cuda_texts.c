@@ -19,7 +19,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define REALS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define RUNNING "#define ROWS 4\n#define V 4\n"
-#define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
+#define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define NT 3\n#define BLOCKS 1\n"
 #define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
 #define DEPTHWISE                                                                                             \
     "#define A float\n#define FLOAT 1\n#define M 1\n#define CB 8\n#define BLOCKS 4\n#define KH 3\n#define KW 5\n#define SH 2\n#define SW 2\n" \
@@ -104,6 +104,9 @@ static const struct {
       { "#define A_DENSE 1\n#define B_DENSE 0\n#define SPLIT 1\n#define TOGETHER 0\n",
         "#define A_DENSE 0\n#define B_DENSE 1\n#define SPLIT 0\n#define TOGETHER 0\n",
         "#define A_DENSE 1\n#define B_DENSE 1\n#define SPLIT 1\n#define TOGETHER 1\n" } },
+    { &mc_split_tf32_text,
+      { "#define ACT 0\n#define CLUSTER 0\n", "#define ACT 3\n#define CLUSTER 1\n" },
+      { "#define A_LONG 1\n#define B_LONG 0\n", "#define A_LONG 0\n#define B_LONG 1\n" } },
     { &mc_conv_direct_text,
       { FLOATS },
       { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS "
@@ -166,11 +169,11 @@ static const struct {
     { &mc_conv_fft_products_half_text, { "#define BESIDE 2\n#define HALVES 1\n" }, { "" } },
     { &mc_conv_shared_image_text,
       { HALVES },
-      { "#define CC 32\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },
+      { "#define CC 24\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },
     { &mc_conv_shared_image_weights_text, { HALVES }, { "#define CC 16\n#define THREADS 320\n" } },
     { &mc_conv_register_weights_text,
       { HALVES },
-      { "#define CC 32\n#define THREADS 128\n#define KS 4\n#define SET 13\n#define FULL 1\n" TAPS5,
+      { "#define CC 24\n#define THREADS 192\n#define KS 4\n#define SET 13\n#define FULL 1\n" TAPS5,
         "#define CC 16\n#define THREADS 64\n#define KS 2\n#define SET 3\n#define FULL 0\n" TAPS5 } },
     { &mc_conv_col2im_text,
       { HALVES },
@@ -210,9 +213,9 @@ static const struct {
       { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" },
       { POOL "#define FORWARD 1\n#define GATHER 0\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pooled_small_channels_text,
-      { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 "
+      { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define NT 3\n#define W1 "
         "2\n#define W2 2\n#define S1 2\n#define S2 2\n",
-        "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define W1 "
+        "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define NT 4\n#define W1 "
         "3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
       { "#define FORWARD 1\n#define BITS 0\n", "#define FORWARD 0\n#define BITS 0\n",
         "#define FORWARD 1\n#define BITS 1\n", "#define FORWARD 0\n#define BITS 1\n" } },

@@ -2,25 +2,27 @@
  * taps in registers (register_weights.cu). */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
-/* TILE: of a block; MOST_TAPS: whose sums fit in registers, beside 64 positions of y */
-enum { TILE = SHARED_IMAGE_TILE, WARPS = 8, MOST_TAPS = 13 };
+/* TILE: of a block; WARPS, MANY_WARPS: with the sums of one group of taps, or of several; MOST_TAPS: whose
+ * sums fit in registers, beside 64 positions of y, or 32 */
+enum { TILE = SHARED_IMAGE_TILE, WARPS = 8, MANY_WARPS = 12, MOST_TAPS = 13 };
 
 static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {
     mc_shared_image_shape(d, p, false, p->s.flip);
     struct mc_shared_image_args *a = &d->args;
-    const int most = WARPS * 8 * TILE / d->fb, taps = a->k[0] * a->k[1],
-              sets = (taps + MOST_TAPS - 1) / MOST_TAPS, outs = a->out[0] * a->out[1];
-    mc_shared_image_chunks(d, most, 8);
-    a->per_set = (taps + sets - 1) / sets;
+    const int taps = a->k[0] * a->k[1], outs = a->out[0] * a->out[1];
+    mc_shared_image_chunks(d, WARPS * 8 * TILE / d->fb, 8);
+    const int each = d->fb / TILE * d->cc / 8, groups = MC_MIN(MC_MAX(MANY_WARPS / each, 1), taps),
+              sets = (int)conv_ceil(taps, groups * MOST_TAPS);
+    a->per_set = (int)conv_ceil(taps, groups * sets);
     d->edges = mc_shared_image_edges(a);
-    d->ks = outs > 32 ? 4 : 2;
-    d->warps = WARPS;
+    d->ks = outs > 32 && groups == 1 ? 4 : 2;
+    d->warps = groups > 1 ? MANY_WARPS : WARPS;
     d->work = 0;
     const int f_blocks = (a->results + d->fb - 1) / d->fb, jobs = sets * a->chunks * f_blocks,
               lines = mc_shared_image_up(outs, d->ks * 16);
     const int64_t weights = (int64_t)taps * a->results * a->channels;
-    const unsigned threads = (unsigned)(32 * d->fb / TILE * d->cc / 8);
+    const unsigned threads = (unsigned)(32 * each * groups);
     const size_t positions = (size_t)(a->in[0] * a->in[1]),
                  x = 2 * positions * (size_t)SHARED_IMAGE_PITCH(d->cc) * sizeof(uint16_t),
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);

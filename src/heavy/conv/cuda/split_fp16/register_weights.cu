@@ -1,17 +1,18 @@
 /* register_weights.cu: gradients of filters of small images on tensor cores, with sums in registers
  * (shared_image.cu).
  *
- * A block has SET taps of all its filters and channels, and loops over images, which it splits itself.
- * While some of its warps multiply an image, the others split the next one, and the two after that are
- * being loaded.  A warp has 32 filters and 8 channels of every tap.  It reads y once for all taps, and for
- * each tap the part of x that the tap reads.
+ * A block has GROUPS times SET taps of all its filters and channels, and loops over images, which it splits
+ * itself, one ahead; the two after that are being loaded.  A warp has 32 filters and 8 channels of SET taps.
+ * It reads y once for all of them, and for each tap the part of x that the tap reads.
  *
  * Compiled for the sizes of a problem: IN0 x IN1 positions of x, OUT0 x OUT1 of y, K0 x K1 taps; FULL: all
  * blocks have all their channels and filters; KS: sixteens of positions that are multiplied at a time.  So
  * loads for splitting are contiguous, and no index is divided. */
+#define TURNS 0
 enum {
     WARPS = THREADS / 32,
     DOWN = FB / 32,
+    GROUPS = WARPS / (DOWN * CC / 8),
     SPAN = KS * 16,
     POSITIONS = IN0 * IN1,
     OUTS = OUT0 * OUT1,
@@ -224,8 +225,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     __shared__ u32 seen[2][2][WARPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, f_blocks = (p.results + FB - 1) / FB;
     const int block = blockIdx.y % f_blocks, chunk = blockIdx.y / f_blocks % p.chunks,
-              set = blockIdx.y / f_blocks / p.chunks * SET;
-    const int down = warp % DOWN, column = warp / DOWN * 8;
+              set = (blockIdx.y / f_blocks / p.chunks * GROUPS + warp / (DOWN * CC / 8)) * SET;
+    const int down = warp % DOWN, column = warp / DOWN % (CC / 8) * 8;
     walk w;
     w.channels = FULL ? CC : min(CC, p.channels - chunk * CC);
     w.filters = FULL ? FB : min(FB, p.results - block * FB);
@@ -254,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
         const u16 *const x = w.split + (i & 1) * SPLIT, *const y = x + 2 * LOW_X;
 #pragma unroll 1
         for (int turn = 0; turn < 2; turn++) {  /* half of the warps split first */
-            if ((turn == 0) == (warp < WARPS / 2)) {
+            if (TURNS ? (turn == 0) == (warp < WARPS / 2) : turn == 1) {
                 if (i >= -1 && i + 1 < w.count) {
                     scale_ahead = split_next(w, i + 1);
                 }
@@ -275,7 +276,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                     read_rows(h[e / 2][e % 2], row);
                     read_rows(l[e / 2][e % 2], row + LOW_Y);
                 }
-                int line = set / K1 * p.dilation[0], along = set % K1 * p.dilation[1];
+                const int at = min(set, TAPS - 1);
+                int line = at / K1 * p.dilation[0], along = at % K1 * p.dilation[1];
 #pragma unroll
                 for (int t = 0; t < SET; t += 2) {
                     const u16 *high[2][KS / 2], *low[2][KS / 2];

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-static struct { int waits, launches, replays, allocations, copies, uploads, main_waits; } asked;
+static struct { int waits, launches, replays, allocations, copies, uploads, main_waits, after_mark; } asked;
 static struct mc_nv real;
 
 static int wait_for_stream(void *stream)
@@ -30,7 +30,14 @@ static int wait_for_event(void *event)
 static int launch(const void *config, void *kernel, void **args, void **extra)
 {
     asked.launches++;
+    asked.after_mark++;
     return real.cuLaunchKernelEx(config, kernel, args, extra);
+}
+
+static int mark(void *event, void *stream, unsigned flags)
+{
+    asked.after_mark = 0;
+    return real.cuEventRecordWithFlags(event, stream, flags);
 }
 
 static int replay(void *graph, void *stream)
@@ -64,6 +71,7 @@ static void count_what_is_asked(void)
     mc_nv.cuEventSynchronize = wait_for_event;
     mc_nv.cuLaunchKernelEx = launch;
     mc_nv.cuGraphLaunch = replay;
+    mc_nv.cuEventRecordWithFlags = mark;
     mc_nv.cuMemAllocFromPoolAsync = allocate;
     mc_nv.cuMemcpyDtoDAsync_v2 = copy;
     mc_nv.cuMemcpyHtoDAsync_v2 = upload;
@@ -251,6 +259,46 @@ TEST(gpu_results_arrive_before_later_steps)
     }
     CHECK(at_last, "%s", mc_last_error());
     mc_array *all[] = { x, w, rows, at_last };
+    for (size_t i = 0; i < NELEM(all); i++) {
+        mc_array_unref(&all[i]);
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* Steps that launch nothing, such as views, do not delay the mark: all of the gradient comes after it. */
+TEST(gpu_views_do_not_delay_results)
+{
+    enum { CALLS = 4 };
+    ON_GPU();
+    count_what_is_asked();
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ ROWS, WIDE }, -1, 1),
+             *w = sample(MC_FLOAT32, 2, (int64_t[]){ WIDE, 6 }, -1, 1),
+             *v = sample(MC_FLOAT32, 2, (int64_t[]){ 6, OUT }, -1, 1),
+             *rows = mc_array_empty(MC_INT64, 1, (int64_t[]){ ROWS });
+    memset(rows->data, 0, ROWS * sizeof(int64_t));
+    mc_graph *g = mc_graph_new();
+    mc_shared_new(g, "X", x);
+    mc_shared_new(g, "w", w);
+    mc_shared_new(g, "v", v);
+    mc_formula(g, "input i int64[?]; h = reshape(tanh(dot(X[i], w)), [8, 3, 6]);"
+                  "cost = sum(sqr(dot(reshape(max(h, 1), [8, 6]), v)))");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "i", .outputs = "cost",
+                                               .updates = "w = w - 0.01 * grad(cost, w); v = v - 0.01 * "
+                                                          "grad(cost, v)" });
+    REQUIRE(f && rows, "%s", mc_error(g));
+    int launches = 0, after = 0;
+    for (int call = 0; call < CALLS; call++) {
+        double cost = 0;
+        memset(&asked, 0, sizeof asked);
+        CHECK(mc_call(f, MC_IN(rows), MC_OUT(&cost)) == MC_OK, "%s", mc_last_error());
+        if (asked.launches > launches) {
+            launches = asked.launches;
+            after = asked.after_mark;
+        }
+    }
+    CHECK(after >= 7, "of %d kernels %d follow the mark", launches, after);
+    mc_array *all[] = { x, w, v, rows };
     for (size_t i = 0; i < NELEM(all); i++) {
         mc_array_unref(&all[i]);
     }

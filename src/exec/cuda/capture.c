@@ -287,12 +287,11 @@ static mc_status mark_results(struct order *o, struct mc_cuda *d)
 static int step_before_mark(const struct order *o)
 {
     const int n = (int)o->f->code->program.step.n;
-    int last = n - 1, at = n - 1;
-    while (last >= 0 && !has_work(&o->f->code->program.step.at[last], &o->p->step[last])) {
-        last--;
-    }
-    while (at >= 0 && !precedes(o, at, n)) {
-        at--;
+    int last = -1, at = -1;
+    for (int i = 0; i < n; i++) {
+        const bool works = has_work(&o->f->code->program.step.at[i], &o->p->step[i]);
+        last = works ? i : last;
+        at = works && precedes(o, i, n) ? i : at;
     }
     return has_host_results(o) && at < last ? at : -1;
 }

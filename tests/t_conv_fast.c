@@ -409,6 +409,36 @@ TEST(conv_transforms_lose_few_digits)
     }
 }
 
+/* Sums over the positions of a large image are sums of short ones.  Twice the error of sums of 256 products of
+ * these numbers, which are then added one by one, is 6e-7; all in one go have 2e-6. */
+TEST(conv_gradients_of_filters_of_a_large_image_are_precise)
+{
+    static const struct { const struct mc_solver *solver; int64_t taps; } rows[] = {
+        { &mc_conv_one, 1 }, { &mc_conv_implicit, 1 }, { &mc_conv_im2col, 1 },
+        { &mc_conv_implicit, 3 }, { &mc_conv_im2col, 3 }, { &mc_conv_direct, 3 },
+    };
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < NELEM(rows) * NELEM(sets); i++) {
+        struct mc_conv_problem p = problem(0, CONV_WEIGHTS);
+        const int64_t taps = rows[i % NELEM(rows)].taps;
+        p.s.n = 1, p.s.c = 24, p.s.f = 40, p.alpha = 1, p.beta = 0;
+        for (int a = 1; a < 3; a++) {
+            p.s.in[a] = p.s.out[a] = 129, p.s.k[a] = taps, p.s.pad[a] = taps / 2;
+        }
+        int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
+        for (int role = CONV_X; role <= CONV_Y; role++) {
+            const struct mc_conv_array a = mc_conv_array(&p, role);
+            mc_conv_dense_strides(&a, strides[role]);
+        }
+        if (mc_isa_only(sets[i / NELEM(rows)])) {
+            const double error = error_of(rows[i % NELEM(rows)].solver, &p);
+            CHECK(error < 6e-7, "%s, %lld taps, %s: %g", rows[i % NELEM(rows)].solver->name, (long long)taps,
+                  sets[i / NELEM(rows)], error);
+        }
+    }
+    mc_isa_only(NULL);
+}
+
 /* Whatever the cap leaves of each letter in one block, and whichever loop is the outer one. */
 TEST(conv_spectra_in_blocks_keep_the_cap)
 {

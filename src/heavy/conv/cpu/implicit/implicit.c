@@ -7,6 +7,7 @@
 enum {
     LINE = 64,
     DEEP = 256, /* about how many terms of a sum are added at a time: a panel in L1 */
+    DEEPEST = 384, /* of gradients of filters, at most: 256 to 384 */
     CELL = IMPLICIT_CELL,
     LEAST_CELL = 64, /* positions of a block */
     TASKS = 8,       /* wanted */
@@ -258,7 +259,10 @@ static void choose_weights_blocks(struct implicit *d, const struct mc_conv_probl
     divide(d, MC_MIN(l2 / 4 / (taps * width), MC_MAX(each, least)));
     const bool far = !d->copies && fabs((double)p->at.x[0]) > INT32_MAX / DEEP / 2;
     d->grouped = far ? 1 : MC_MAX(MC_MIN(DEEP / positions, s->n), (int64_t)1);
-    d->cell = MC_MAX(DEEP, d->grouped * positions);
+    /* so many positions of y are a panel in L1; short sums are also precise */
+    const int64_t panel = conv_ceil(d->vectors, d->panels) * d->kernel->lanes * (int64_t)sizeof(float),
+                  deep = MC_MIN(MC_MAX((int64_t)mc_cpu()->l1d / panel, (int64_t)DEEP), (int64_t)DEEPEST);
+    d->cell = d->grouped > 1 ? d->grouped * positions : conv_ceil(positions, conv_ceil(positions, deep));
     d->cells = conv_ceil(positions, d->cell);
     d->parts = MC_MIN(conv_ceil(TASKS, s->groups * d->blocks), d->cells);
     d->sums = s->groups * d->from * taps * width;

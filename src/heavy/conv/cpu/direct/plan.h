@@ -44,9 +44,16 @@ struct direct {
      * own sums. */
     int64_t columns, shares, numbers;       /* numbers: of w */
     bool in_place;                          /* y is read, or sums are written, where it is */
+    bool woven;         /* inputs with stride 2 along rows: both phases of a row are summed, then written */
     size_t source_at, dy_at, w_at, sums_at, slot_at, slot_bytes;
     int slots;
 };
+
+/* floats of the sums of a task */
+static inline int64_t direct_sums(const struct direct *d)
+{
+    return (d->woven ? 2 : 1) * DIRECT_ROWS * d->positions;
+}
 
 mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 

@@ -386,6 +386,29 @@ static double error_of(const struct mc_solver *s, const struct mc_conv_problem *
     return sqrt(wrong / all);
 }
 
+/* Without c0, gradients of inputs with stride 2 are interleaved from two phases: rows of both parities, pads and
+ * rests beyond vectors. */
+TEST(conv_direct_interleaves_phases)
+{
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < 3 * NELEM(sets) * 8; i++) {
+        struct mc_conv_problem p = problem(6, CONV_INPUTS);
+        const int64_t width = 30 + (int64_t)(i % 8) * 5, pad = (int64_t)(i / 8 % 3);
+        p.beta = 0;
+        p.s.in[2] = width, p.s.pad[2] = pad, p.s.out[2] = (width + 2 * pad - 4) / 2 + 1;
+        int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
+        for (int role = CONV_X; role <= CONV_Y; role++) {
+            const struct mc_conv_array a = mc_conv_array(&p, role);
+            mc_conv_dense_strides(&a, strides[role]);
+        }
+        if (mc_isa_only(sets[i / 24])) {
+            CHECK(error_of(&mc_conv_direct, &p) < 3e-7, "width %d, pad %d, %s", (int)width, (int)pad,
+                  sets[i / 24]);
+        }
+    }
+    mc_isa_only(NULL);
+}
+
 /* F(4x4, 3x3) with points 1 and 2 loses more than twice as much as with 5/8 and 3/2. */
 TEST(conv_transforms_lose_few_digits)
 {

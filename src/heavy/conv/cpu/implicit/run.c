@@ -121,18 +121,27 @@ static void taps_inside(const struct implicit_axis *a, int64_t extent, int64_t p
     *lo = MC_MIN(*lo, *hi);
 }
 
-/* The taps that tile `tile`, positions [u, last] of the phase, needs. */
-static void taps_of(const struct cell *q, struct tiles *list, int64_t tile, int64_t u, int64_t last)
+/* Position p, n positions later: divisions would take longer than a small tile's sums. */
+static void advance(const struct implicit_phase *f, int64_t p[3], int64_t n)
+{
+    p[2] += n;
+    while (p[2] >= f->axis[2].count) {
+        p[2] -= f->axis[2].count;
+        if (++p[1] == f->axis[1].count) {
+            p[1] = 0;
+            p[0]++;
+        }
+    }
+}
+
+/* The taps that tile `tile`, from position p to position `to` of the phase, needs. */
+static void taps_of(const struct cell *q, struct tiles *list, int64_t tile, const int64_t p[3],
+                    const int64_t to[3])
 {
     const struct implicit *d = q->x->d;
     const struct mc_conv_shape *s = &q->x->r.p->s;
     const int64_t *extent = s->pass == CONV_INPUTS ? s->out : s->in;
-    int64_t p[3] = { 0 }, to[3] = { 0 };
     bool same = true; /* the positions differ along the last axes only */
-    if (d->cuts[0] || d->cuts[1] || d->cuts[2]) {
-        mc_implicit_position(q->f, u, p);
-        mc_implicit_position(q->f, last, to);
-    }
     for (int i = 0; i < 3; i++) {
         const struct implicit_axis *a = &q->f->axis[i];
         const bool cut = d->cuts[i] && same && (i < 2 || a->taps * d->block >= LEAST_TERMS);
@@ -149,13 +158,14 @@ static void list_cell(struct cell *q)
     const struct implicit *d = q->x->d;
     const struct implicit_phase *f = q->f;
     const int64_t step = f->axis[2].stride * d->stride[3];
+    int64_t p[3];
+    mc_implicit_position(f, q->u, p);
     for (int64_t i = 0; i < q->count;) {
-        int64_t p[3];
-        mc_implicit_position(f, q->u + i, p);
         const int64_t at = mc_implicit_window(d, f, p), n = MC_MIN(f->axis[2].count - p[2], q->count - i);
         for (int64_t j = 0; j < n; j++) {
             q->row[i + j] = (int32_t)(at + j * step);
         }
+        advance(f, p, n);
         i += n;
     }
 }
@@ -163,8 +173,24 @@ static void list_cell(struct cell *q)
 /* Panels of different widths have tiles of different heights. */
 static void list_tiles(const struct cell *q, struct tiles *list, int64_t mr)
 {
-    for (int64_t i = 0; i < q->count && !list->listed; i += mr) {
-        taps_of(q, list, i / mr, q->u + i, q->u + MC_MIN(i + mr, q->count) - 1);
+    const struct implicit *d = q->x->d;
+    const bool cuts = d->cuts[0] || d->cuts[1] || d->cuts[2];
+    int64_t p[3] = { 0 }, to[3] = { 0 };
+    if (list->listed) {
+        return;
+    }
+    if (cuts) {
+        mc_implicit_position(q->f, q->u, p);
+    }
+    for (int64_t i = 0, tile = 0; i < q->count; i += mr, tile++) {
+        if (cuts) {
+            memcpy(to, p, sizeof to);
+            advance(q->f, to, MC_MIN(mr, q->count - i) - 1);
+        }
+        taps_of(q, list, tile, p, to);
+        if (cuts) {
+            advance(q->f, p, mr);
+        }
     }
     list->listed = true;
 }

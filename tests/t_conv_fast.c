@@ -29,6 +29,7 @@ static const struct {
     { 2, 8,  { 7, 7 },   8,  { 7, 7 },   1, 1, 3, 8, .last = true },
     { 3, 16, { 13, 13 }, 24, { 3, 3 },   1, 6, 6, 1, .last = true }, /* taps that read only zeros */
     { 2, 40, { 9, 11 },  56, { 3, 3 },   2, 1, 1, 2, true, .last = true },
+    { 2, 24, { 9, 43 },  40, { 3, 3 },   2, 1, 1, 1, .last = true }, /* tiles within lines and across them */
     { 2, 19, { 7, 7 },   19, { 3, 3 },   1, 1, 1, 19 },         /* depthwise: planes of short and long rows */
     { 1, 5,  { 21, 37 }, 5,  { 7, 7 },   1, 1, 3, 5, true },
     { 2, 5,  { 14, 15 }, 5,  { 3, 3 },   2, 1, 1, 5 },

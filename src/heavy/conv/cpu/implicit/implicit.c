@@ -297,6 +297,7 @@ static void choose_blocks(struct implicit *d, const struct mc_conv_problem *p)
     const int64_t *stride = s->pass == CONV_INPUTS ? p->at.x : p->at.y;
     d->direct = d->phases == 1 && stride[1] == 1 &&
                 is_linear(stride, s->pass == CONV_INPUTS ? s->in : s->out);
+    d->by_line = !d->direct && stride[1] == 1;
 }
 
 /* ---- workspace ---- */

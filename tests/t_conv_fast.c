@@ -387,8 +387,8 @@ static double error_of(const struct mc_solver *s, const struct mc_conv_problem *
     return sqrt(wrong / all);
 }
 
-/* Without c0, gradients of inputs with stride 2 are interleaved from two phases: rows of both parities, pads and
- * rests beyond vectors. */
+/* Without c0, gradients of inputs with stride 2 are interleaved from two phases: rows of both parities, pads
+ * and rests beyond vectors. */
 TEST(conv_direct_interleaves_phases)
 {
     static const char *const sets[] = { "avx512", "avx2", "plain" };
@@ -433,8 +433,8 @@ TEST(conv_transforms_lose_few_digits)
     }
 }
 
-/* Sums over the positions of a large image are sums of short ones.  Twice the error of sums of 256 products of
- * these numbers, which are then added one by one, is 6e-7; all in one go have 2e-6. */
+/* Sums over the positions of a large image are sums of short ones.  Twice the error of sums of 256 products
+ * of these numbers, which are then added one by one, is 6e-7; all in one go have 2e-6. */
 TEST(conv_gradients_of_filters_of_a_large_image_are_precise)
 {
     static const struct { const struct mc_solver *solver; int64_t taps; } rows[] = {

@@ -196,7 +196,7 @@ static bool fit(struct direct *d, const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     const size_t cap = p->base.options.workspace;
     axes(d, s);
-    d->woven = s->pass == CONV_INPUTS && s->stride[2] == 2 && p->at.x[4] == 1 && d->kernel->weave;
+    d->woven = DIRECT_BY_VECTORS && s->pass == CONV_INPUTS && s->stride[2] == 2 && p->at.x[4] == 1;
     struct direct by_columns = *d;
     if (columns(&by_columns, p) && lay_out(&by_columns, s, by_columns.images, 1) <= cap) {
         *d = by_columns;

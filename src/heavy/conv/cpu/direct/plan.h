@@ -14,6 +14,12 @@
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/conv/solver.h"
 
+/* Are rows with strides copied in vectors?  Not in the runtime library, which is small. */
+#ifdef MC_RUNTIME
+enum { DIRECT_BY_VECTORS = 0 };
+#else
+enum { DIRECT_BY_VECTORS = 1 };
+#endif
 enum { DIRECT_ENOUGH = 8192 }; /* positions whose products with one number of w a register sums */
 /* offset in a channel's planes; offset in w, without filter and channel */
 struct direct_tap { int64_t off, w; };

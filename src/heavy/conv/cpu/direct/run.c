@@ -30,7 +30,7 @@ static void copy_row(const struct direct *d, float *to, const float *from, int64
 {
     if (step == 1) {
         memcpy(to, from, (size_t)n * sizeof *to);
-    } else if (step == 2 && d->kernel->halve) {
+    } else if (step == 2 && DIRECT_BY_VECTORS) {
         d->kernel->halve(to, from, n);
     } else {
         for (int64_t i = 0; i < n; i++) {
@@ -208,10 +208,10 @@ static void write_row(const struct call *x, int64_t e, int64_t step, const float
     float *to = (float *)(void *)x->r.result + e;
     const float *c0 = x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
     if (!c0 && step == 1) {
-        for (int64_t i = 0; i < n && !x->d->kernel->scale; i++) {
+        for (int64_t i = 0; i < n && !DIRECT_BY_VECTORS; i++) {
             to[i] = alpha * from[i];
         }
-        if (x->d->kernel->scale) {
+        if (DIRECT_BY_VECTORS) {
             x->d->kernel->scale(to, from, n, alpha);
         }
         return;
@@ -290,7 +290,7 @@ static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t
         finish_part(x, n, g * d->to + row, rows, top);
         return;
     }
-    const bool both = d->woven && !x->r.c0;
+    const bool both = DIRECT_BY_VECTORS && d->woven && !x->r.c0;
     for (int64_t phase = 0; phase < d->phases; phase++) {
         float *const sums = out + (both ? phase % 2 * DIRECT_ROWS * d->positions : 0);
         sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, sums, d->positions);

@@ -396,8 +396,8 @@ static bool is_large(const struct mc_conv_problem *p)
     const int64_t *stride = implicit_source_strides(p), *size = s->pass == CONV_INPUTS ? s->out : s->in;
     double copy = (double)(s->c + s->f + 16), own = 0;
     for (int i = 0; i < 3; i++) {
-        const bool there = s->in[i] > 1 || s->k[i] > 1 || s->pad[i] != 0;
-        copy *= there
+        const bool counts = s->in[i] > 1 || s->k[i] > 1 || s->pad[i] != 0;
+        copy *= counts
                     ? (double)(MC_MAX(s->in[i], s->out[i] * s->stride[i]) + 2 * s->k[i] * s->dilation[i] + 16)
                     : 1;
         own += (double)size[i] * fabs((double)stride[2 + i]);

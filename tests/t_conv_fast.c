@@ -29,6 +29,7 @@ static const struct {
     { 2, 8,  { 7, 7 },   8,  { 7, 7 },   1, 1, 3, 8, .last = true },
     { 3, 16, { 13, 13 }, 24, { 3, 3 },   1, 6, 6, 1, .last = true }, /* taps that read only zeros */
     { 2, 40, { 9, 11 },  56, { 3, 3 },   2, 1, 1, 2, true, .last = true },
+    { 2, 24, { 9, 43 },  40, { 3, 3 },   2, 1, 1, 1, .last = true }, /* tiles within lines and across them */
     { 2, 19, { 7, 7 },   19, { 3, 3 },   1, 1, 1, 19 },         /* depthwise: planes of short and long rows */
     { 1, 5,  { 21, 37 }, 5,  { 7, 7 },   1, 1, 3, 5, true },
     { 2, 5,  { 14, 15 }, 5,  { 3, 3 },   2, 1, 1, 5 },
@@ -386,6 +387,29 @@ static double error_of(const struct mc_solver *s, const struct mc_conv_problem *
     return sqrt(wrong / all);
 }
 
+/* Without c0, gradients of inputs with stride 2 are interleaved from two phases: rows of both parities, pads
+ * and rests beyond vectors. */
+TEST(conv_direct_interleaves_phases)
+{
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < 3 * NELEM(sets) * 8; i++) {
+        struct mc_conv_problem p = problem(6, CONV_INPUTS);
+        const int64_t width = 30 + (int64_t)(i % 8) * 5, pad = (int64_t)(i / 8 % 3);
+        p.beta = 0;
+        p.s.in[2] = width, p.s.pad[2] = pad, p.s.out[2] = (width + 2 * pad - 4) / 2 + 1;
+        int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
+        for (int role = CONV_X; role <= CONV_Y; role++) {
+            const struct mc_conv_array a = mc_conv_array(&p, role);
+            mc_conv_dense_strides(&a, strides[role]);
+        }
+        if (mc_isa_only(sets[i / 24])) {
+            CHECK(error_of(&mc_conv_direct, &p) < 3e-7, "width %d, pad %d, %s", (int)width, (int)pad,
+                  sets[i / 24]);
+        }
+    }
+    mc_isa_only(NULL);
+}
+
 /* F(4x4, 3x3) with points 1 and 2 loses more than twice as much as with 5/8 and 3/2. */
 TEST(conv_transforms_lose_few_digits)
 {
@@ -407,6 +431,36 @@ TEST(conv_transforms_lose_few_digits)
             CHECK(error < rows[i].most, "%s, pass %d: %g", rows[i].solver->name, pass, error);
         }
     }
+}
+
+/* Sums over the positions of a large image are sums of short ones.  Twice the error of sums of 256 products
+ * of these numbers, which are then added one by one, is 6e-7; all in one go have 2e-6. */
+TEST(conv_gradients_of_filters_of_a_large_image_are_precise)
+{
+    static const struct { const struct mc_solver *solver; int64_t taps; } rows[] = {
+        { &mc_conv_one, 1 }, { &mc_conv_implicit, 1 }, { &mc_conv_im2col, 1 },
+        { &mc_conv_implicit, 3 }, { &mc_conv_im2col, 3 }, { &mc_conv_direct, 3 },
+    };
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < NELEM(rows) * NELEM(sets); i++) {
+        struct mc_conv_problem p = problem(0, CONV_WEIGHTS);
+        const int64_t taps = rows[i % NELEM(rows)].taps;
+        p.s.n = 1, p.s.c = 24, p.s.f = 40, p.alpha = 1, p.beta = 0;
+        for (int a = 1; a < 3; a++) {
+            p.s.in[a] = p.s.out[a] = 129, p.s.k[a] = taps, p.s.pad[a] = taps / 2;
+        }
+        int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
+        for (int role = CONV_X; role <= CONV_Y; role++) {
+            const struct mc_conv_array a = mc_conv_array(&p, role);
+            mc_conv_dense_strides(&a, strides[role]);
+        }
+        if (mc_isa_only(sets[i / NELEM(rows)])) {
+            const double error = error_of(rows[i % NELEM(rows)].solver, &p);
+            CHECK(error < 6e-7, "%s, %lld taps, %s: %g", rows[i % NELEM(rows)].solver->name, (long long)taps,
+                  sets[i / NELEM(rows)], error);
+        }
+    }
+    mc_isa_only(NULL);
 }
 
 /* Whatever the cap leaves of each letter in one block, and whichever loop is the outer one. */

@@ -258,6 +258,22 @@ TEST(conv_forward_by_the_better_product)
 
 /* ---- estimates ---- */
 
+/* Offsets in padded images fit in 31 bits: the axes that are not there add nothing to an image. */
+TEST(conv_implicit_takes_large_images)
+{
+    static const struct { const char *shape; bool taken; } rows[] = {
+        { "n1c2048f256 i65x65 k3x3 d36x36 p36x36", true }, { "n1c512f256 i1x16000 k1x1", true },
+        { "n1c2048f2048 i1500x1500 k3x3 p1x1", false },
+    };
+    for (size_t i = 0; i < NELEM(rows) * 3; i++) {
+        struct mc_conv_problem p = problem(rows[i / 3].shape, (enum mc_conv_pass)(CONV_FORWARD + i % 3));
+        p.base.family = &mc_conv_family;
+        plan_as_flags(&p.base);
+        const char *no = mc_conv_implicit.refuse(&p.base);
+        CHECK(!no == rows[i / 3].taken, "%s, pass %zu: %s", rows[i / 3].shape, i % 3, no ? no : "taken");
+    }
+}
+
 /* Pairs of solvers of which the second took more than three times the first's time, on one thread of Zen 4
  * with AVX-512 and with AVX2, and more than twice with SSE2.  Estimates must know that, whatever the caches
  * are. */

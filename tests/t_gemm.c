@@ -166,6 +166,39 @@ TEST(gemm_integers_are_exact)
     unmake(&x);
 }
 
+/* In the Frobenius norm.  Sums of 1024 products, added one by one, lose 6e-7, all 9000 in one go 1.8e-6. */
+static double lost(const struct instance *x)
+{
+    double wrong = 0, all = 0;
+    for (int64_t e = 0; e < x->p.m * x->p.n; e++) {
+        const double have = get(x, x->c.at, x->p.cs, 0, e / x->p.n, e % x->p.n);
+        wrong += (have - x->want[e]) * (have - x->want[e]);
+        all += x->want[e] * x->want[e];
+    }
+    return sqrt(wrong / all);
+}
+
+TEST(gemm_long_sums_are_precise)
+{
+    static const struct mc_solver *const solvers[] = { &mc_gemm_direct, &mc_gemm_packed, &mc_gemm_splitk };
+    for (size_t o = 0; o < NELEM(orders); o++) {
+        struct instance x = make(MC_FLOAT32, (struct shape){ 40, 56, 9000 }, orders[o], variants[0]);
+        plan_as_flags(&x.p.base);
+        for (size_t i = 0; i < NELEM(solvers) * NELEM(kernels); i++) {
+            const struct mc_solver *s = solvers[i % NELEM(solvers)];
+            const char *kernel = kernels[i / NELEM(solvers)];
+            if (mc_isa_only(kernel) && !mc_plan_declines(&x.p.base, s)) {
+                struct mc_plan *plan = mc_plan_with(&x.p.base, s);
+                CHECK(plan && run(&x, plan, 1) && lost(&x) < 6.5e-7, "%s, %s, %s: %g", s->name, orders[o],
+                      kernel, lost(&x));
+                mc_plan_free(plan);
+            }
+        }
+        unmake(&x);
+    }
+    mc_isa_only(NULL);
+}
+
 /* A few columns beyond whole vectors, which `direct` computes as dot products: every number of them, at
  * random sizes, in batches and with C0. */
 TEST(gemm_of_a_few_columns_beyond_vectors)

@@ -7,6 +7,7 @@
 
 const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_one,       /* pointwise: matrix products */
+    &mc_conv_one_next,  /* the same, by another solver of the product */
     &mc_conv_fft,       /* products of spectra of tiles */
     &mc_conv_winograd,  /* F(2x2, 3x3): tiles of 4, and fewer products for 3x3 taps */
     &mc_conv_winograd4, /* F(4x4, 3x3): tiles of 6, still fewer products, and one digit less */

@@ -102,6 +102,9 @@ bool mc_gemm_streams(const struct mc_gemm_problem *p);
 
 /* the solver with the least estimate among direct, skinny and packed */
 const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p);
+/* The second lowest estimate of direct, packed and splitk; NULL: it is not near the lowest.  The options of p
+ * are set. */
+const struct mc_solver *mc_gemm_next(const struct mc_gemm_problem *p);
 
 /* ---- estimates: seconds, good enough to order our own solvers ---- */
 double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */

@@ -9,7 +9,7 @@
  *
  * Invariant: each operand lacks one of the letters f, c, j, and is identified by it. */
 #include "heavy/conv/solver.h"
-#include "heavy/gemm/gemm.h"
+#include "heavy/gemm/solver.h"
 
 enum { F, C, J, NLETTER };
 static const int lacks[NLETTER] = { [F] = CONV_X, [C] = CONV_Y, [J] = CONV_W };
@@ -270,7 +270,7 @@ static bool turns_w(const struct mc_conv_problem *p, const struct shape *t)
            t->stride[CONV_W][F] != 1;
 }
 
-static struct mc_plan *plan(const struct mc_problem *p_)
+static struct mc_plan *plan_with(const struct mc_problem *p_, bool next)
 {
     const struct mc_conv_problem *p = conv(p_);
     struct one *d = mc_calloc(1, sizeof *d, "plans");
@@ -292,10 +292,17 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         d->t.stride[CONV_W][C] = d->t.size[F];
     }
     struct mc_gemm_problem g = product(p, &d->t);
-    d->base.child[0] = mc_gemm_plan(&g, &p->base.options);
+    struct mc_plan_options options = p->base.options;
+#ifndef MC_RUNTIME
+    g.base.options = options;
+    options.solver = next ? mc_gemm_next(&g) : NULL;
+#else
+    (void)next;
+#endif
+    d->base.child[0] = mc_gemm_plan(&g, &options);
     g.beta = 1;
     const bool more = weights && d->loops > 1;
-    d->base.child[1] = d->base.child[0] && more ? mc_gemm_plan(&g, &p->base.options) : NULL;
+    d->base.child[1] = d->base.child[0] && more ? mc_gemm_plan(&g, &options) : NULL;
     if (!d->base.child[0] || (more && !d->base.child[1])) {
         mc_plan_free(&d->base);
         return NULL;
@@ -309,6 +316,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.workspace = d->turned_bytes + (size_t)d->slots * d->slot_bytes;
     return &d->base;
+}
+
+static struct mc_plan *plan(const struct mc_problem *p)
+{
+    return plan_with(p, false);
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -356,3 +368,35 @@ static double estimate(const struct mc_problem *p_)
 }
 
 const struct mc_solver mc_conv_one = { .name = "one", .refuse = refuse, .estimate = estimate, .plan = plan };
+
+#ifndef MC_RUNTIME
+/* ---- the same by the product's solver that is estimated second ---- */
+
+static const char *refuse_next(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct shape t;
+    if (refuse(p_)) {
+        return refuse(p_);
+    }
+    find_shape(p, &t);
+    struct mc_gemm_problem g = product(p, &t);
+    g.base.options = p->base.options;
+    return mc_gemm_next(&g) ? NULL : "has no second solver of the product that takes as long";
+}
+
+/* By estimates `one` is chosen. */
+static double estimate_next(const struct mc_problem *p)
+{
+    return 1.05 * estimate(p);
+}
+
+static struct mc_plan *plan_next(const struct mc_problem *p)
+{
+    return plan_with(p, true);
+}
+
+const struct mc_solver mc_conv_one_next = {
+    .name = "one_next", .refuse = refuse_next, .estimate = estimate_next, .plan = plan_next,
+};
+#endif

@@ -14,6 +14,8 @@ enum {
     BLOCK = 32768,                   /* bytes of C that are finished at once */
     THIN = 16,                       /* columns at most that are skinny.c's */
     LEAST_K = 64, MOST_BATCH = 64,   /* for dot products of the last columns */
+    LONG = 1024, CHUNK = 512,        /* sums of more than LONG products are sums of about CHUNK */
+    MOST_TURNED = 4096,              /* products of a sum, if an operand has rows where columns should be */
 };
 
 struct direct {
@@ -47,7 +49,23 @@ static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, in
     t->c = gemm_c(&x->r, batch, i, j);
     mc_gemm_tile_c0(&x->r, batch, i, j, t, spare);
     const struct mc_gemm_kernel *kernel = x->d->kernel;
-    (x->d->early && t->n == kernel->nr ? kernel->early : kernel->direct[gemm_ceil(t->n, kernel->lanes)])(t);
+    mc_gemm_tile_kernel *sum = x->d->early && t->n == kernel->nr
+                                   ? kernel->early
+                                   : kernel->direct[gemm_ceil(t->n, kernel->lanes)];
+    if (t->k <= LONG) {
+        sum(t);
+        return;
+    }
+    struct mc_gemm_tile part = *t;
+    const int64_t each = gemm_ceil(t->k, gemm_ceil(t->k, CHUNK));
+    for (int64_t k = 0; k < t->k; k += each) {
+        part.k = MC_MIN(t->k - k, each);
+        sum(&part);
+        part.a = (const char *)part.a + each * t->a_col * x->r.size;
+        part.b = (const char *)part.b + each * t->b_row * x->r.size;
+        part.ahead = t->ahead_step ? part.ahead + each * t->ahead_step : NULL;
+        part.c0 = part.c, part.c0_row = part.c_row, part.beta = 1;
+    }
 }
 
 /* Has the first tile of a row of tiles prefetch the rows of A that come next. */
@@ -199,18 +217,22 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return MC_OK;
 }
 
+static bool needs_turning(const struct mc_gemm_problem *p)
+{
+    return p->bs[2] != 1 && p->n > 1;
+}
+
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     if (mc_dtypes[p->dtype].size < 4) {
         return "takes float32 and float64 only";
     }
+    /* a panel of B, or the rows of A, from beyond the caches */
+    if (p->k > MOST_TURNED && (needs_turning(p) || (p->as[2] != 1 && p->m > 1))) {
+        return "leaves long sums of transposed operands to others";
+    }
     return mc_gemm_hollow(p);
-}
-
-static bool needs_turning(const struct mc_gemm_problem *p)
-{
-    return p->bs[2] != 1 && p->n > 1;
 }
 
 /* How many of the last columns are dot products: as many as sums of one vector of them cost no more than half
@@ -334,7 +356,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.run = run;
     d->kernel = mc_gemm_kernel(p->dtype);
     d->transposed = needs_turning(p);
-    d->stream = mc_gemm_streams(p);
+    d->stream = mc_gemm_streams(p) && p->k <= LONG;
     d->slots = mc_team_size();
     d->ahead = p->as[2] == 1 && p->as[1] == p->k && p->m * p->k * size > (int64_t)mc_cpu()->l1d;
     d->early = d->kernel->early && !d->transposed && p->k * d->kernel->nr * size > (int64_t)mc_cpu()->l1d / 2;

@@ -17,6 +17,7 @@
 
 enum {
     BLOCK = 2048,  /* most rows and columns of a block of C */
+    DEEP = 768,    /* most products that are summed before the sum is added to C: more are less precise */
     PACK_K = 128,  /* rows of a panel of B that one task copies if its columns are adjacent in memory */
     PACK_A = 48,   /* rows of A, a multiple of every mr */
     TURN_K = 16,   /* columns of these that are copied at a time if the rows are adjacent in memory */
@@ -460,7 +461,7 @@ static void choose_tasks(struct packed *d, const struct mc_gemm_problem *p)
 static void choose_blocks(struct packed *d, const struct mc_gemm_problem *p)
 {
     const int64_t mr = d->kernel->mr, most_k = MC_MAX((int64_t)mc_cpu()->l1d / 2 / (mr * d->size), 64);
-    d->kc = even(p->k, most_k, 8);
+    d->kc = even(p->k, MC_MIN(most_k, (int64_t)DEEP), 8);
     d->rows = even(p->m, BLOCK, mr);
     d->cols = even(p->n, BLOCK, d->kernel->nr);
     const int64_t bytes = MC_MIN(panels_most, (int64_t)(p->base.options.workspace / 4)),

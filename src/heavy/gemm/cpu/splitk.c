@@ -5,6 +5,7 @@
 #include "heavy/gemm/solver.h"
 
 enum { SHORT = 1024, MOST = 64, WIDE = 256 * 256 }; /* k of a chunk, chunks, elements of C */
+enum { FAR = 2 }; /* the greatest ratio of estimates that timing may still turn */
 
 struct splitk {
     struct mc_plan base;        /* child[0]: the chunks; child[1]: the remainder of k, or NULL */
@@ -148,6 +149,25 @@ const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
     }
     return found;
 }
+
+#ifndef MC_RUNTIME
+const struct mc_solver *mc_gemm_next(const struct mc_gemm_problem *p)
+{
+    static const struct mc_solver *const own[] = { &mc_gemm_direct, &mc_gemm_packed, &mc_gemm_splitk };
+    const struct mc_solver *best = NULL, *next = NULL;
+    double least = 0, second = 0;
+    for (size_t i = 0; i < NELEM(own); i++) {
+        const double seconds = own[i]->refuse(&p->base) ? -1 : own[i]->estimate(&p->base);
+        if (seconds >= 0 && (!best || seconds < least)) {
+            next = best, second = least;
+            best = own[i], least = seconds;
+        } else if (seconds >= 0 && (!next || seconds < second)) {
+            next = own[i], second = seconds;
+        }
+    }
+    return next && second < FAR * least ? next : NULL;
+}
+#endif
 
 const struct mc_solver mc_gemm_splitk = {
     .name = "splitk", .refuse = refuse, .estimate = estimate, .plan = plan,

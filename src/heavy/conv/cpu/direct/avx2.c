@@ -7,6 +7,9 @@
 #if defined(__x86_64__)
 #define TARGET  __attribute__((target("avx2,fma")))
 #define L       8
+#define EVENS   0, 2, 4, 6, 9, 11, 13, 15
+#define LOW     0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH    4, 12, 5, 13, 6, 14, 7, 15
 #define NV      2
 #define EACH(F) F(1) F(2)
 #define MATH    0.5

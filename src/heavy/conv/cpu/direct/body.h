@@ -1,6 +1,8 @@
 /* body.h: the direct sums, compiled for each instruction set by the file that includes it. That file defines
  * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH and ADD for estimates,
- * and OWN_ADD_ROWS if it has an add_rows of its own.
+ * and OWN_ADD_ROWS if it has an add_rows of its own; and
+ * EVENS, LOW and HIGH, orders of the elements of two vectors: every second one of 2 * L - 1, the last L of
+ * which are the second vector; alternate ones of both, of their lower and upper halves.
  *
  * A block is DIRECT_ROWS rows by NV vectors of sums in registers. Each number of w is multiplied by NV
  * vectors, each vector of x by all rows.
@@ -137,6 +139,47 @@ static TARGET void add_rows(float *to, const float *from, int64_t step, const in
 }
 #endif
 
+#ifdef MC_RUNTIME /* which is small */
+#define ROWS    .halve = NULL
+#else
+/* The last vector of a row overlaps the one before. */
+static TARGET void halve(float *to, const float *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; n >= L && i < n; i = i + L < n ? MC_MIN(i + L, n - L) : n) {
+        store(to + i, __builtin_shufflevector(load(from + 2 * i), load(from + 2 * i + L - 1), EVENS));
+    }
+    for (; i < n; i++) {
+        to[i] = from[2 * i];
+    }
+}
+
+static TARGET void scale(float *to, const float *from, int64_t n, float alpha)
+{
+    int64_t i = 0;
+    for (; n >= L && i < n; i = i + L < n ? MC_MIN(i + L, n - L) : n) {
+        store(to + i, alpha * load(from + i));
+    }
+    for (; i < n; i++) {
+        to[i] = alpha * from[i];
+    }
+}
+
+static TARGET void weave(float *to, const float *even, const float *odd, int64_t n, float alpha)
+{
+    int64_t i = 0;
+    for (; i + 2 * L <= n; i += 2 * L) {
+        const V a = alpha * load(even + i / 2) + 0, b = alpha * load(odd + i / 2) + 0;
+        store(to + i, __builtin_shufflevector(a, b, LOW));
+        store(to + i + L, __builtin_shufflevector(a, b, HIGH));
+    }
+    for (; i < n; i++) {
+        to[i] = alpha * (i % 2 ? odd : even)[i / 2] + 0;
+    }
+}
+#define ROWS    .halve = halve, .scale = scale, .weave = weave
+#endif
+
 /* One function for each number of rows and vectors, so that the compiler can unroll the loops.  They are
  * selected by `switch`, because a table of functions is relocated when the library is loaded. */
 #define ONE(what, rows, n)                                                                                   \
@@ -169,4 +212,4 @@ static void dots(const struct mc_direct_dots *s)
 }
 
 static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .add = ADD,
-                                                .sum = sum, .dots = dots, .add_rows = add_rows };
+                                                .sum = sum, .dots = dots, .add_rows = add_rows, ROWS };

@@ -185,7 +185,7 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
     d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
     d->slot_at = at;
     d->slot_bytes = 0;
-    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->positions + (d->own ? d->from * d->channel : 0));
+    take(&d->slot_bytes, weights ? 0 : direct_sums(d) + (d->own ? d->from * d->channel : 0));
     return at + (size_t)slots * d->slot_bytes;
 }
 
@@ -196,6 +196,7 @@ static bool fit(struct direct *d, const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     const size_t cap = p->base.options.workspace;
     axes(d, s);
+    d->woven = DIRECT_BY_VECTORS && s->pass == CONV_INPUTS && s->stride[2] == 2 && p->at.x[4] == 1;
     struct direct by_columns = *d;
     if (columns(&by_columns, p) && lay_out(&by_columns, s, by_columns.images, 1) <= cap) {
         *d = by_columns;

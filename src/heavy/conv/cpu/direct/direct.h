@@ -47,6 +47,11 @@ struct mc_direct_kernel {
     void (*dots)(const struct mc_direct_dots *d);
     /* to[off[t] + i] += from[t * step + i] for i < n, in order of t. off ascends. Nothing else is written. */
     void (*add_rows)(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n);
+    /* Rows of n elements, NULL in the runtime library: to[i] = from[2 * i]; to[i] = alpha * from[i];
+     * to[2 * i] = alpha * even[i] + 0 and to[2 * i + 1] = alpha * odd[i] + 0, of n in all */
+    void (*halve)(float *to, const float *from, int64_t n);
+    void (*scale)(float *to, const float *from, int64_t n, float alpha);
+    void (*weave)(float *to, const float *even, const float *odd, int64_t n, float alpha);
 };
 extern const struct mc_direct_kernel *const mc_direct_avx512, *const mc_direct_avx2, *const mc_direct_plain;
 

@@ -7,6 +7,9 @@
 
 #define TARGET
 #define L       4
+#define EVENS   0, 2, 5, 7
+#define LOW     0, 4, 1, 5
+#define HIGH    2, 6, 3, 7
 #define NV      2
 #define EACH(F) F(1) F(2)
 #define MATH    0.5

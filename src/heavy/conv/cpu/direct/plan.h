@@ -14,6 +14,12 @@
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/conv/solver.h"
 
+/* Are rows with strides copied in vectors?  Not in the runtime library, which is small. */
+#ifdef MC_RUNTIME
+enum { DIRECT_BY_VECTORS = 0 };
+#else
+enum { DIRECT_BY_VECTORS = 1 };
+#endif
 enum { DIRECT_ENOUGH = 8192 }; /* positions whose products with one number of w a register sums */
 /* offset in a channel's planes; offset in w, without filter and channel */
 struct direct_tap { int64_t off, w; };
@@ -44,9 +50,16 @@ struct direct {
      * own sums. */
     int64_t columns, shares, numbers;       /* numbers: of w */
     bool in_place;                          /* y is read, or sums are written, where it is */
+    bool woven;         /* inputs with stride 2 along rows: both phases of a row are summed, then written */
     size_t source_at, dy_at, w_at, sums_at, slot_at, slot_bytes;
     int slots;
 };
+
+/* floats of the sums of a task */
+static inline int64_t direct_sums(const struct direct *d)
+{
+    return (d->woven ? 2 : 1) * DIRECT_ROWS * d->positions;
+}
 
 mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 

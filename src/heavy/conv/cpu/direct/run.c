@@ -25,7 +25,21 @@ static void inside(const struct direct_axis *a, int64_t phase, int64_t extent, i
     *hi = MC_MAX(*hi, *lo);
 }
 
-static void copy_plane(float *to, int64_t size, int64_t pitch, const struct direct_axis axis[2],
+/* to[i] = from[i * step] */
+static void copy_row(const struct direct *d, float *to, const float *from, int64_t n, int64_t step)
+{
+    if (step == 1) {
+        memcpy(to, from, (size_t)n * sizeof *to);
+    } else if (step == 2 && DIRECT_BY_VECTORS) {
+        d->kernel->halve(to, from, n);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = from[i * step];
+        }
+    }
+}
+
+static void copy_plane(const struct direct *d, float *to, int64_t size, const struct direct_axis axis[2],
                        const int64_t phase[2], const float *from, const int64_t *extent,
                        const int64_t *stride)
 {
@@ -39,14 +53,7 @@ static void copy_plane(float *to, int64_t size, int64_t pitch, const struct dire
         const int64_t row = u * axis[0].stride + phase[0] - axis[0].before;
         const int64_t column = lo[1] * axis[1].stride + phase[1] - axis[1].before;
         const float *line = from + row * stride[0] + column * stride[1];
-        float *at_row = to + u * pitch + lo[1];
-        if (step == 1) {
-            memcpy(at_row, line, (size_t)(hi[1] - lo[1]) * sizeof *to);
-            continue;
-        }
-        for (int64_t v = 0; v < hi[1] - lo[1]; v++) {
-            at_row[v] = line[v * step];
-        }
+        copy_row(d, to + u * d->pitch + lo[1], line, hi[1] - lo[1], step);
     }
 }
 
@@ -64,7 +71,7 @@ static void copy_channel(const struct call *x, int64_t n, int64_t c, int64_t top
     read[0].count = MC_MIN(read[0].count - top, d->plane / d->pitch);
     for (int64_t phase = 0; phase * d->plane < d->channel; phase++) {
         const int64_t both[2] = { phase / d->read[1].stride, phase % d->read[1].stride };
-        copy_plane(to + phase * d->plane, d->plane, d->pitch, read, both, from, extent + 1, stride + 3);
+        copy_plane(d, to + phase * d->plane, d->plane, read, both, from, extent + 1, stride + 3);
     }
 }
 
@@ -105,9 +112,7 @@ static void copy_column(const struct call *x, const float *from, int64_t phase, 
             copy_few(row, line, n);
             continue;
         }
-        for (int64_t i = 0; i < n; i++) {
-            row[i] = line[i * step];
-        }
+        copy_row(d, row, line, n, step);
     }
 }
 
@@ -143,7 +148,7 @@ static void dy_task(void *arg, int64_t task, int slot)
     const int64_t n = x->first + task / s->f, f = task % s->f;
     const float *from = (const float *)(const void *)x->r.at[CONV_Y] + n * stride[0] + f * stride[1];
     (void)slot;
-    copy_plane(at(x, d->dy_at) + task * d->dy, d->dy, d->pitch, d->write, none, from, s->out + 1, stride + 3);
+    copy_plane(d, at(x, d->dy_at) + task * d->dy, d->dy, d->write, none, from, s->out + 1, stride + 3);
 }
 
 /* Packs w of one block by phase, channel and tap as vectors of DIRECT_ROWS, with zeros after the last row. */
@@ -203,8 +208,11 @@ static void write_row(const struct call *x, int64_t e, int64_t step, const float
     float *to = (float *)(void *)x->r.result + e;
     const float *c0 = x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
     if (!c0 && step == 1) {
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = 0; i < n && !DIRECT_BY_VECTORS; i++) {
             to[i] = alpha * from[i];
+        }
+        if (DIRECT_BY_VECTORS) {
+            x->d->kernel->scale(to, from, n, alpha);
         }
         return;
     }
@@ -231,6 +239,24 @@ static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_
         const int64_t column = lo[1] * d->write[1].stride + both[1] - d->write[1].before;
         write_row(x, n * stride[0] + channel * stride[1] + row * stride[3] + column * stride[4],
                   d->write[1].stride * stride[4], from + (u - top) * d->pitch + lo[1], hi[1] - lo[1]);
+    }
+}
+
+/* Writes rows [top, top + d->rows) of phase `row_phase` of the rows, of both phases of the columns. */
+static void write_both(const struct call *x, int64_t n, int64_t channel, int64_t row_phase, int64_t top,
+                       const float *const from[2])
+{
+    const struct direct *d = x->d;
+    const struct mc_conv_problem *p = x->r.p;
+    const int64_t first = d->write[1].before, *stride = p->at.x;
+    float *to = (float *)(void *)x->r.result + n * stride[0] + channel * stride[1];
+    int64_t lo, hi;
+    inside(&d->write[0], row_phase, p->s.in[1], &lo, &hi);
+    for (int64_t u = MC_MAX(lo, top); u < MC_MIN(hi, top + d->rows); u++) {
+        const int64_t row = u * d->write[0].stride + row_phase - d->write[0].before,
+                      at_row = (u - top) * d->pitch;
+        d->kernel->weave(to + row * stride[3], from[first % 2] + at_row + first / 2,
+                         from[(first + 1) % 2] + at_row + (first + 1) / 2, p->s.in[2], (float)p->alpha);
     }
 }
 
@@ -264,9 +290,15 @@ static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t
         finish_part(x, n, g * d->to + row, rows, top);
         return;
     }
+    const bool both = DIRECT_BY_VECTORS && d->woven && !x->r.c0;
     for (int64_t phase = 0; phase < d->phases; phase++) {
-        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out, d->positions);
-        for (int r = 0; r < rows; r++) {
+        float *const sums = out + (both ? phase % 2 * DIRECT_ROWS * d->positions : 0);
+        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, sums, d->positions);
+        for (int r = 0; r < rows && both && phase % 2; r++) {
+            const float *const from[2] = { out + r * d->positions, sums + r * d->positions };
+            write_both(x, n, g * d->to + row + r, phase / 2, top, from);
+        }
+        for (int r = 0; r < rows && !both; r++) {
             write_phase(x, n, g * d->to + row + r, phase, top, out + r * d->positions);
         }
     }
@@ -289,7 +321,7 @@ static void own_task(void *arg, int64_t task, int slot)
     const struct call *x = arg;
     const struct direct *d = x->d;
     const int64_t part = task % d->parts, image = task / d->parts, groups = x->r.p->s.groups;
-    float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + DIRECT_ROWS * d->positions;
+    float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + direct_sums(d);
     struct call one = { .d = d, .r = x->r, .first = x->first + image / groups, .n = 1 };
     if (d->columns) {
         copy_columns(&one, image % groups, source);
@@ -409,7 +441,7 @@ static void share_task(void *arg, int64_t task, int slot)
                 copy_columns(&x, g, source);
             }
             for (int64_t i = 0; i < x.n * q.rows && !d->in_place; i++) {
-                copy_plane(dy + i * d->dy, d->dy, d->pitch, d->write, none,
+                copy_plane(d, dy + i * d->dy, d->dy, d->write, none,
                            y + i / q.rows * stride[0] + i % q.rows * stride[1], s->out + 1, stride + 3);
                 q.y = dy;
                 q.y_image = q.rows * d->dy;

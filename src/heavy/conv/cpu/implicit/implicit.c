@@ -7,6 +7,7 @@
 enum {
     LINE = 64,
     DEEP = 256, /* about how many terms of a sum are added at a time: a panel in L1 */
+    DEEPEST = 384, /* of gradients of filters, at most: 256 to 384 */
     CELL = IMPLICIT_CELL,
     LEAST_CELL = 64, /* positions of a block */
     TASKS = 8,       /* wanted */
@@ -258,7 +259,10 @@ static void choose_weights_blocks(struct implicit *d, const struct mc_conv_probl
     divide(d, MC_MIN(l2 / 4 / (taps * width), MC_MAX(each, least)));
     const bool far = !d->copies && fabs((double)p->at.x[0]) > INT32_MAX / DEEP / 2;
     d->grouped = far ? 1 : MC_MAX(MC_MIN(DEEP / positions, s->n), (int64_t)1);
-    d->cell = MC_MAX(DEEP, d->grouped * positions);
+    /* so many positions of y are a panel in L1; short sums are also precise */
+    const int64_t panel = conv_ceil(d->vectors, d->panels) * d->kernel->lanes * (int64_t)sizeof(float),
+                  deep = MC_MIN(MC_MAX((int64_t)mc_cpu()->l1d / panel, (int64_t)DEEP), (int64_t)DEEPEST);
+    d->cell = d->grouped > 1 ? d->grouped * positions : conv_ceil(positions, conv_ceil(positions, deep));
     d->cells = conv_ceil(positions, d->cell);
     d->parts = MC_MIN(conv_ceil(TASKS, s->groups * d->blocks), d->cells);
     d->sums = s->groups * d->from * taps * width;
@@ -293,6 +297,7 @@ static void choose_blocks(struct implicit *d, const struct mc_conv_problem *p)
     const int64_t *stride = s->pass == CONV_INPUTS ? p->at.x : p->at.y;
     d->direct = d->phases == 1 && stride[1] == 1 &&
                 is_linear(stride, s->pass == CONV_INPUTS ? s->in : s->out);
+    d->by_line = !d->direct && stride[1] == 1;
 }
 
 /* ---- workspace ---- */
@@ -391,7 +396,10 @@ static bool is_large(const struct mc_conv_problem *p)
     const int64_t *stride = implicit_source_strides(p), *size = s->pass == CONV_INPUTS ? s->out : s->in;
     double copy = (double)(s->c + s->f + 16), own = 0;
     for (int i = 0; i < 3; i++) {
-        copy *= (double)(MC_MAX(s->in[i], s->out[i] * s->stride[i]) + 2 * s->k[i] * s->dilation[i] + 16);
+        const bool counts = s->in[i] > 1 || s->k[i] > 1 || s->pad[i] != 0;
+        copy *= counts
+                    ? (double)(MC_MAX(s->in[i], s->out[i] * s->stride[i]) + 2 * s->k[i] * s->dilation[i] + 16)
+                    : 1;
         own += (double)size[i] * fabs((double)stride[2 + i]);
     }
     return copy > INT32_MAX || own + (double)(s->c + s->f) * fabs((double)stride[1]) > INT32_MAX;

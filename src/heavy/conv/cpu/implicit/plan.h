@@ -47,6 +47,7 @@ struct implicit {
     int64_t parts;       /* forward and inputs: of the panels; weights: of a chunk's positions */
     bool cuts[3];        /* tiles leave out taps of the axis that read zeros */
     bool direct;         /* the result is stored by the kernel, its rows in order */
+    bool by_line;        /* the same, but for tiles whose positions are in several lines of the result */
     /* weights: images whose positions are summed as if of one; floats of the sums of one part; the offset of
      * each position in the source; where each row of a block is in w; are rows in the order (channel, tap of
      * w)? else (tap, channel) */

@@ -11,10 +11,11 @@
 
 /* a range of taps is cut along the last axis only if what is left has so many terms */
 enum { LEAST_TERMS = 64, MOST_TILES = IMPLICIT_CELL / 4 };
-/* The taps [lo, hi) of each axis that each tile of a block needs. */
+/* The taps [lo, hi) of each axis that each tile of a block needs; where in an image of the result the tile
+ * begins, if d->by_line: -1, its positions are in several lines. */
 struct tiles {
     bool listed;
-    int64_t lo[MOST_TILES][3], hi[MOST_TILES][3];
+    int64_t lo[MOST_TILES][3], hi[MOST_TILES][3], at[MOST_TILES];
 };
 /* A block of positions: where they read, where they are in the result, and the taps of its tiles. */
 struct cell {
@@ -121,18 +122,27 @@ static void taps_inside(const struct implicit_axis *a, int64_t extent, int64_t p
     *lo = MC_MIN(*lo, *hi);
 }
 
-/* The taps that tile `tile`, positions [u, last] of the phase, needs. */
-static void taps_of(const struct cell *q, struct tiles *list, int64_t tile, int64_t u, int64_t last)
+/* Position p, n positions later: divisions would take longer than a small tile's sums. */
+static void advance(const struct implicit_phase *f, int64_t p[3], int64_t n)
+{
+    p[2] += n;
+    while (p[2] >= f->axis[2].count) {
+        p[2] -= f->axis[2].count;
+        if (++p[1] == f->axis[1].count) {
+            p[1] = 0;
+            p[0]++;
+        }
+    }
+}
+
+/* The taps that tile `tile`, from position p to position `to` of the phase, needs. */
+static void taps_of(const struct cell *q, struct tiles *list, int64_t tile, const int64_t p[3],
+                    const int64_t to[3])
 {
     const struct implicit *d = q->x->d;
     const struct mc_conv_shape *s = &q->x->r.p->s;
     const int64_t *extent = s->pass == CONV_INPUTS ? s->out : s->in;
-    int64_t p[3] = { 0 }, to[3] = { 0 };
     bool same = true; /* the positions differ along the last axes only */
-    if (d->cuts[0] || d->cuts[1] || d->cuts[2]) {
-        mc_implicit_position(q->f, u, p);
-        mc_implicit_position(q->f, last, to);
-    }
     for (int i = 0; i < 3; i++) {
         const struct implicit_axis *a = &q->f->axis[i];
         const bool cut = d->cuts[i] && same && (i < 2 || a->taps * d->block >= LEAST_TERMS);
@@ -149,22 +159,56 @@ static void list_cell(struct cell *q)
     const struct implicit *d = q->x->d;
     const struct implicit_phase *f = q->f;
     const int64_t step = f->axis[2].stride * d->stride[3];
+    int64_t p[3];
+    mc_implicit_position(f, q->u, p);
     for (int64_t i = 0; i < q->count;) {
-        int64_t p[3];
-        mc_implicit_position(f, q->u + i, p);
         const int64_t at = mc_implicit_window(d, f, p), n = MC_MIN(f->axis[2].count - p[2], q->count - i);
         for (int64_t j = 0; j < n; j++) {
             q->row[i + j] = (int32_t)(at + j * step);
         }
+        advance(f, p, n);
         i += n;
     }
+}
+
+static const int64_t *result_strides(const struct mc_conv_problem *p)
+{
+    return p->s.pass == CONV_INPUTS ? p->at.x : p->at.y;
+}
+
+/* Where in an image of the result position p of the phase is. */
+static int64_t result_at(const struct cell *q, const int64_t p[3])
+{
+    const int64_t *stride = result_strides(q->x->r.p);
+    int64_t at = 0;
+    for (int k = 0; k < 3; k++) {
+        at += (q->f->axis[k].first + p[k] * q->f->axis[k].step) * stride[2 + k];
+    }
+    return at;
 }
 
 /* Panels of different widths have tiles of different heights. */
 static void list_tiles(const struct cell *q, struct tiles *list, int64_t mr)
 {
-    for (int64_t i = 0; i < q->count && !list->listed; i += mr) {
-        taps_of(q, list, i / mr, q->u + i, q->u + MC_MIN(i + mr, q->count) - 1);
+    const struct implicit *d = q->x->d;
+    const bool counted = d->cuts[0] || d->cuts[1] || d->cuts[2] || d->by_line;
+    int64_t p[3] = { 0 }, to[3] = { 0 };
+    if (list->listed) {
+        return;
+    }
+    if (counted) {
+        mc_implicit_position(q->f, q->u, p);
+    }
+    for (int64_t i = 0, tile = 0; i < q->count; i += mr, tile++) {
+        if (counted) {
+            memcpy(to, p, sizeof to);
+            advance(q->f, to, MC_MIN(mr, q->count - i) - 1);
+        }
+        taps_of(q, list, tile, p, to);
+        list->at[tile] = p[0] == to[0] && p[1] == to[1] ? result_at(q, p) : -1;
+        if (counted) {
+            advance(q->f, p, mr);
+        }
     }
     list->listed = true;
 }
@@ -207,44 +251,52 @@ static void sum_tile(const struct cell *q, struct mc_gemm_tile *t, const int64_t
 }
 
 /* Where the kernel stores the tile's first row and adds to what. */
-static void aim(const struct cell *q, struct mc_gemm_tile *t, int64_t i, int64_t column, int64_t block)
+static void aim(const struct cell *q, struct mc_gemm_tile *t, const struct tiles *list, int64_t i,
+                int64_t tile, int64_t panel, int64_t block)
 {
     const struct implicit *d = q->x->d;
     const struct mc_conv_run *r = &q->x->r;
-    const int64_t *stride = r->p->s.pass == CONV_INPUTS ? r->p->at.x : r->p->at.y;
-    if (d->direct) {
-        const int64_t at = (q->x->first + q->n) * stride[0] + (q->u + i) * stride[4] + q->g * d->to + column;
+    const int64_t *stride = result_strides(r->p), column = implicit_panel(d, panel) * lanes(d);
+    const int64_t first = implicit_panel(d, q->panel) * lanes(d),
+                  panels = implicit_panel(d, q->last) * lanes(d);
+    t->n = implicit_panel(d, panel + 1) * lanes(d) - column;
+    if (d->direct || (d->by_line && list->at[tile] >= 0)) {
+        const int64_t at = (q->x->first + q->n) * stride[0] + q->g * d->to + column +
+                           (d->direct ? (q->u + i) * stride[4] : list->at[tile]);
+        t->n = MC_MIN(d->to - column, t->n);
         t->alpha = r->p->alpha;
         t->c = (float *)(void *)r->result + at;
-        t->c_row = stride[4];
+        t->c_row = t->c0_row = (d->direct ? 1 : q->f->axis[2].step) * stride[4];
         t->beta = block ? 1 : r->c0 ? r->p->beta : 0;
         t->c0 = block || !r->c0 ? t->c : (const float *)(const void *)r->c0 + at;
-        t->c0_row = stride[4];
         return;
     }
-    const int64_t first = implicit_panel(d, q->panel),
-                  width = (implicit_panel(d, q->last) - first) * lanes(d);
     t->alpha = 1;
     t->beta = block > 0;
-    t->c0 = t->c = q->sums + i * width + column - first * lanes(d);
-    t->c0_row = t->c_row = width;
+    t->c0 = t->c = q->sums + i * (panels - first) + column - first;
+    t->c0_row = t->c_row = panels - first;
 }
+
+static void write_rows(const struct cell *q, int64_t i, int64_t m, const float *sums, int64_t column,
+                       int64_t columns);
 
 static void sum_panel(struct cell *q, int64_t panel, int64_t block, const float *w)
 {
     const struct implicit *d = q->x->d;
     const int64_t vectors = implicit_panel(d, panel + 1) - implicit_panel(d, panel),
-                  mr = d->kernel->gathered_mr[vectors];
-    const int64_t column = implicit_panel(d, panel) * lanes(d), width = vectors * lanes(d);
+                  mr = d->kernel->gathered_mr[vectors], column = implicit_panel(d, panel) * lanes(d);
     struct tiles *list = &q->tiles[vectors];
     struct mc_gemm_tile t = { .a = implicit_source(q->x, q->n, q->g) + block * d->block * d->stride[0] };
     list_tiles(q, list, mr);
-    t.n = d->direct ? MC_MIN(d->to - column, width) : width;
-    for (int64_t i = 0; i < q->count; i += mr) {
+    for (int64_t i = 0, tile = 0; i < q->count; i += mr, tile++) {
         t.m = MC_MIN(q->count - i, mr);
         t.a_rows = q->row + i;
-        aim(q, &t, i, column, block);
-        sum_tile(q, &t, list->lo[i / mr], list->hi[i / mr], w, block);
+        aim(q, &t, list, i, tile, panel, block);
+        const float *sums = t.c;
+        sum_tile(q, &t, list->lo[tile], list->hi[tile], w, block);
+        if (d->by_line && list->at[tile] < 0 && block == d->blocks - 1) {
+            write_rows(q, i, t.m, sums, column, MC_MIN(d->to - column, vectors * lanes(d)));
+        }
     }
 }
 
@@ -267,22 +319,40 @@ static void write_run(float *to, const float *c0, const float *from, int64_t n, 
 /* The positions [i, i + *n) of the cell that lie in a row; returns where in the image the first one is. */
 static int64_t run_of(const struct cell *q, int64_t i, int64_t *n)
 {
-    const struct mc_conv_problem *p = q->x->r.p;
-    const int64_t *stride = p->s.pass == CONV_INPUTS ? p->at.x : p->at.y;
-    int64_t u[3], at = 0;
+    int64_t u[3];
     mc_implicit_position(q->f, q->u + i, u);
-    for (int k = 0; k < 3; k++) {
-        at += (q->f->axis[k].first + u[k] * q->f->axis[k].step) * stride[2 + k];
-    }
     *n = MC_MIN(q->f->axis[2].count - u[2], q->count - i);
-    return at;
+    return result_at(q, u);
 }
 
+/* Positions [i, i + m) of the cell, adjacent channels from `column` of the group on. */
+static void write_rows(const struct cell *q, int64_t i, int64_t m, const float *sums, int64_t column,
+                       int64_t columns)
+{
+    const struct implicit *d = q->x->d;
+    const struct mc_conv_run *r = &q->x->r;
+    const int64_t *stride = result_strides(r->p), end = i + m;
+    const int64_t width = (implicit_panel(d, q->last) - implicit_panel(d, q->panel)) * lanes(d),
+                  step = q->f->axis[2].step * stride[4],
+                  at = (q->x->first + q->n) * stride[0] + q->g * d->to + column;
+    float *to = (float *)(void *)r->result + at;
+    const float *c0 = r->c0 ? (const float *)(const void *)r->c0 + at : NULL;
+    for (int64_t n; i < end; i += n) {
+        const int64_t off = run_of(q, i, &n);
+        n = MC_MIN(n, end - i);
+        for (int64_t j = 0; j < n; j++, sums += width) {
+            const int64_t e = off + j * step;
+            write_run(to + e, c0 ? c0 + e : NULL, sums, columns, 1, (float)r->p->alpha, (float)r->p->beta);
+        }
+    }
+}
+
+/* Planes: the sums are turned. */
 static void write_cell(const struct cell *q)
 {
     const struct implicit *d = q->x->d;
     const struct mc_conv_run *r = &q->x->r;
-    const int64_t *stride = r->p->s.pass == CONV_INPUTS ? r->p->at.x : r->p->at.y;
+    const int64_t *stride = result_strides(r->p);
     const int64_t column = implicit_panel(d, q->panel) * lanes(d),
                   last = implicit_panel(d, q->last) * lanes(d), width = last - column,
                   columns = MC_MIN(last, d->to) - column;
@@ -291,14 +361,7 @@ static void write_cell(const struct cell *q)
     const float alpha = (float)r->p->alpha, beta = (float)r->p->beta;
     float *to = (float *)(void *)r->result + at;
     const float *c0 = r->c0 ? (const float *)(const void *)r->c0 + at : NULL;
-    for (int64_t i = 0, n; stride[1] == 1 && i < q->count; i += n) {
-        const int64_t off = run_of(q, i, &n);
-        for (int64_t j = 0; j < n; j++) {
-            const int64_t e = off + j * step;
-            write_run(to + e, c0 ? c0 + e : NULL, q->sums + (i + j) * width, columns, 1, alpha, beta);
-        }
-    }
-    for (int64_t j = 0; stride[1] != 1 && j < columns; j += IMPLICIT_TURNED) {
+    for (int64_t j = 0; j < columns; j += IMPLICIT_TURNED) {
         const int64_t some = MC_MIN(columns - j, (int64_t)IMPLICIT_TURNED);
         d->kernel->pack(q->turned, q->sums + j, width, 1, q->count, some, q->count);
         for (int64_t i = 0, n; i < q->count; i += n) {
@@ -330,7 +393,7 @@ static void sum_cell(struct cell *q)
         }
         w += terms * width;
     }
-    if (!d->direct) {
+    if (!d->direct && !d->by_line) {
         write_cell(q);
     }
 }

@@ -102,7 +102,7 @@ TEST(cuda_few_channels_on_tensor_cores)
                     lay_out(&p, CONV_X, p.at.x, p.at.y[1] == 1 ? BC01 : B01C);
                 }
                 one(&p.base, &mc_conv_cuda_small_channels_tensor, &t);
-                wanted += p.dtype != MC_FLOAT32 || p.tf32;
+                wanted++;
             }
         }
     }
@@ -121,7 +121,7 @@ TEST(cuda_few_channels_spread)
     static const struct {
         int variant;
         bool tf32, x_otherwise;
-    } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true } };
+    } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true }, { 0 }, { 2 }, { 8 }, { 9 } };
     struct column_sums t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();

@@ -53,6 +53,7 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
                                const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
+    mc_str_addf(defines, "#define FINE %d\n", p->dtype == MC_FLOAT32 && !p->tf32);
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
                 (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2]);
     mc_str_addf(defines, "#define BESIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",

@@ -174,10 +174,10 @@ static bool roomy(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
-           : p->s.pass != CONV_INPUTS                ? "computes gradients of inputs only"
-           : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
-           : p->at.y[4] != 1 && p->s.out[2] > 1      ? "requires contiguous lines of y"
+    return p->dtype == MC_FLOAT64               ? "takes halves and float32"
+           : p->s.pass != CONV_INPUTS           ? "computes gradients of inputs only"
+           : mc_small_channels_refuse(p)        ? mc_small_channels_refuse(p)
+           : p->at.y[4] != 1 && p->s.out[2] > 1 ? "requires contiguous lines of y"
            : !small(p) ? "takes small filters, and lines of y of up to 512 positions"
            : !roomy(p) ? "cannot keep lines this long in shared memory"
                        : mc_cuda_needs_sm80();
@@ -193,7 +193,8 @@ static double estimate(const struct mc_problem *p_)
     shape(&d, p);
     const double positions = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16),
                  terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1];
-    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * positions * (double)s->in[1] * d.eights * 8 * terms,
+    const double products = p->dtype == MC_FLOAT32 && !p->tf32 ? 3 : 1;
+    return 3e-6 + mc_cuda_seconds(p->dtype, true, products * 2 * positions * (double)s->in[1] * d.eights * 8 * terms,
                                   mc_conv_bytes(p), 0.29);
 }
 

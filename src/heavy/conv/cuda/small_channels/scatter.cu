@@ -276,6 +276,23 @@ __device__ __forceinline__ float gathered(const float *z, int q)
     return sum;
 }
 
+/* The sum for an element of x in float32. */
+__device__ __noinline__ float plain_sum(const args &p, int image, int c, int r, int q)
+{
+    float sum = 0;
+    for (int k = 0; k < KH * KW; k++) {
+        const int down = r + p.pad[0] - k / KW, right = q + p.pad[1] - k % KW, u = down / SH, v = right / SW;
+        if (down < 0 || right < 0 || u * SH != down || v * SW != right || u >= OH || v >= OW) {
+            continue;
+        }
+        for (int f = 0; f < p.f; f++) {
+            sum += get<float>(p.y[image * p.ys[0] + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]) *
+                   get<float>(p.w[weight_at(p.ws, f, c * KH * KW + k)]);
+        }
+    }
+    return sum;
+}
+
 /* Line i of each set of warps. */
 __device__ __forceinline__ void put_lines(const args &p, const walk &s, const float *z, int i)
 {
@@ -285,7 +302,10 @@ __device__ __forceinline__ void put_lines(const args &p, const walk &s, const fl
                   image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
         if (r < p.in[0] && image < p.n) {
             const i64 at = image * p.xs[0] + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
-            const float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
+            float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
+            if (broken(sum)) {
+                sum = plain_sum(p, image, c, r, q);
+            }
             p.x[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
         }
     }

@@ -336,12 +336,12 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
-           : p->s.pass == CONV_INPUTS                ? "computes forward and gradients of filters"
-           : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
-           : !small(p)                               ? "takes small filters, strides up to 4"
-           : !fits(p)                                ? "cannot keep lines this long in shared memory"
-                                                     : mc_cuda_needs_sm80();
+    return p->dtype == MC_FLOAT64        ? "takes halves and float32"
+           : p->s.pass == CONV_INPUTS    ? "computes forward and gradients of filters"
+           : mc_small_channels_refuse(p) ? mc_small_channels_refuse(p)
+           : !small(p)                   ? "takes small filters, strides up to 4"
+           : !fits(p)                    ? "cannot keep lines this long in shared memory"
+                                         : mc_cuda_needs_sm80();
 }
 
 /* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps. work: a unit of a block's work, where
@@ -355,7 +355,8 @@ static double estimate(const struct mc_problem *p_)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    const double work = all_work(&d, &p->s) * d.blocks * d.base.grid.blocks[1],
+    const double fine = p->dtype == MC_FLOAT32 && !p->tf32 ? 3 : 1;
+    const double work = all_work(&d, &p->s) * fine * d.blocks * d.base.grid.blocks[1],
                  positions = (double)(p->s.n * p->s.f * p->s.out[1] * p->s.out[2]);
     const double single_elements = d.fours ? 0 : positions * MC_MAX(d.across, 1);
     return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds +

@@ -156,12 +156,34 @@ __device__ __forceinline__ void write(float *to, const float (&v)[RUN])
     *(words<RUN> *)to = w;
 }
 
+/* The sum of a result in float32. */
+__device__ __noinline__ float plain_sum(const args &p, const tile &a, int position, int f)
+{
+    const int line = position / OW, image = MANY ? line / OH : 0;
+    const int row = (a.row + line - image * OH) * SH - p.pad[0], col = (position - line * OW) * SW - p.pad[1];
+    float sum = 0;
+    for (int k = 0; k < TAPS; k++) {
+        const int r = row + k / KW % KH, q = col + k % KW;
+        if (r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
+            const i64 at = (a.image + image) * p.xs[0] + k / (KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3];
+            sum += get<float>(p.x[at]) * get<float>(p.w[weight_at(p.ws, f, k)]);
+        }
+    }
+    return sum;
+}
+
 /* RUN contiguous results, from a position and a filter on. */
 __device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int position,
                                         int positions, int f)
 {
     if (position >= positions || f >= p.f) {
         return;
+    }
+#pragma unroll
+    for (int i = 0; FINE && i < RUN; i++) {
+        if (broken(v[i]) && (BESIDE ? f + i < p.f : position + i < positions)) {
+            v[i] = plain_sum(p, a, BESIDE ? position : position + i, BESIDE ? f + i : f);
+        }
     }
     const i64 at = result_at(p, a, position) + f * p.ys[1];
     if (p.whole) {

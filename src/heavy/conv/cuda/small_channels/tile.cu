@@ -24,13 +24,13 @@ __device__ __forceinline__ i64 weight_at(const i64 (&ws)[4], int f, int k)
     return f * ws[0] + k / (KH * KW) * ws[1] + k / KW % KH * ws[2] + k % KW * ws[3];
 }
 
-/* Adds the partial sums of each weight; finish(address, sum) stores the result. */
+/* Adds the partial sums of each weight; finish(filter, tap, sum) stores the result. */
 template <class Args, class Finish> __device__ __forceinline__ void add_blocks(const Args &p, Finish finish)
 {
     follow();
     const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
     const float sum = sum_of_parts(p.parts, count, p.blocks, e);
     if (threadIdx.x < 32 && e < count) {
-        finish(weight_at(p.ws, e / TAPS, e % TAPS), sum);
+        finish(e / TAPS, e % TAPS, sum);
     }
 }

@@ -81,7 +81,8 @@ TEST(cuda_few_channels_on_tensor_cores)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f64 i18x32 k3x3 p1x1 flip", "n2c3f20 i40x43 k7x7 s2x2 p3x3",
                                           "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c4f130 i50 k11 p5", "n301c1f3 i6x6 k3x2", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip",
-                                          "n3c3f12 i9x30 k11x11 p7x5", "n9c2f16 i16x16 k3x3 p1x1" };
+                                          "n3c3f12 i9x30 k11x11 p7x5", "n9c2f16 i16x16 k3x3 p1x1",
+                                          "n2c3f20 i5x20x23 k3x5x5 s1x2x2 p1x2x2", "n2c2f9 i6x9x16 k2x3x3 s2x1x1 p1x1x1 flip", "n1c3f64 i6x24x28 k3x7x7 s1x2x2 p1x3x3" };
     static const struct {
         int variant;
         bool tf32, x_otherwise;
@@ -117,7 +118,8 @@ TEST(cuda_few_channels_spread)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n3c3f40 i20x41 k11x11", "n7c1f9 i13x11 k3x3 p1x1", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip", "n2c4f130 i50 k11 p5",
                                           "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c3f20 i17x300 k3x3 p1x1", "n2c1f200 i40x43 k9x8 p3x3", "n3c1f4 i9x11 k2x1 s3x4",
-                                          "n2c3f17 i12x16 k3x3 p-1x-2 q0x-1", "n3c3f12 i9x30 k11x11 p7x5", "n2c4f8 i6x40 k2x20 p0x3" };
+                                          "n2c3f17 i12x16 k3x3 p-1x-2 q0x-1", "n3c3f12 i9x30 k11x11 p7x5", "n2c4f8 i6x40 k2x20 p0x3",
+                                          "n2c3f20 i5x20x23 k3x5x5 s1x2x2 p1x2x2", "n2c2f9 i6x9x16 k2x3x3 s2x1x1 p1x1x1 flip", "n1c3f64 i6x24x28 k3x7x7 s1x2x2 p1x3x3" };
     static const struct {
         int variant;
         bool tf32, x_otherwise;

@@ -67,10 +67,11 @@ static int pitch_of(const struct scatter *d, int positions)
                         : mc_small_channels_up(positions, 16) + 8;
 }
 
-static bool divides(const struct scatter *d, int unit)
+static bool divides(const struct scatter *d, const struct mc_conv_shape *s, int unit)
 {
     const int64_t *const ys = d->args.base.ys;
-    return ys[0] * d->size % unit == 0 && ys[1] * d->size % unit == 0 && ys[2] * d->size % unit == 0;
+    return ys[0] * d->size % unit == 0 && ys[1] * d->size % unit == 0 && ys[2] * d->size % unit == 0 &&
+           (s->out[0] == 1 || d->args.base.deep[2] * d->size % unit == 0);
 }
 
 /* As many images as the warps have positions for.  All filters at once if they fit, else as few chunks as
@@ -78,7 +79,8 @@ static bool divides(const struct scatter *d, int unit)
 static void fill(struct scatter *d, const struct mc_conv_shape *s)
 {
     const int most = mc_small_channels_up(s->f, d->step);
-    d->images = (int)MC_MAX(MC_MIN((int64_t)(d->way->across * SIXTEENS / d->sixteens), s->n), (int64_t)1);
+    d->images = (int)MC_MAX(MC_MIN((int64_t)(d->way->across * SIXTEENS / d->sixteens), (int64_t)d->args.base.n),
+                             (int64_t)1);
     d->chunk = most;
     d->slots = 2;
     while (!fits(d, s) && (d->images > 1 || d->chunk > d->step)) {
@@ -109,19 +111,19 @@ static void shape(struct scatter *d, const struct mc_conv_problem *p)
     d->pitch = pitch_of(d, (int)s->out[2]);
     for (d->way = ways; d->way->across * SIXTEENS < d->sixteens; d->way++) {
     }
-    d->unit = s->out[2] * d->size % 16 == 0 && divides(d, 16) ? 16
-              : s->out[2] * d->size % 4 == 0 && divides(d, 4) ? 4
+    d->unit = s->out[2] * d->size % 16 == 0 && divides(d, s, 16) ? 16
+              : s->out[2] * d->size % 4 == 0 && divides(d, s, 4) ? 4
                                                               : d->size;
     fill(d, s);
     a->down = (int)conv_ceil(s->in[1], d->way->sets * d->lines);
-    a->tiles = (int)conv_ceil(s->n, d->images) * a->down;
+    a->tiles = (int)conv_ceil(a->base.n, d->images) * a->down;
 }
 
 /* ---- a plan ---- */
 
 static void grids(struct scatter *d, const struct mc_conv_shape *s)
 {
-    const size_t bytes = filter_bytes(d, s) * (size_t)d->args.chunks;
+    const size_t bytes = filter_bytes(d, s) * (size_t)(d->args.chunks * s->k[0]);
     d->base.base.workspace = bytes;
     d->base.grid = mc_cuda_grid_1d((int64_t)bytes / 8, 256);
     d->base.then_grid = (struct mc_grid){ { (unsigned)MC_MIN(d->args.tiles, mc_cuda_multiprocessors()), 1,
@@ -191,8 +193,9 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     struct scatter d = { .size = 0 };
     shape(&d, p);
-    const double positions = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16),
-                 terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1];
+    const double positions = (double)(conv_ceil(d.args.base.n, d.images) * d.way->across * SIXTEENS * 16),
+                 terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1] *
+                         (double)s->k[0];
     const double products = p->dtype == MC_FLOAT32 && !p->tf32 ? 3 : 1;
     return 3e-6 + mc_cuda_seconds(p->dtype, true, products * 2 * positions * (double)s->in[1] * d.eights * 8 * terms,
                                   mc_conv_bytes(p), 0.29);

@@ -32,24 +32,25 @@ enum {
 
 /* ---- fragments of filters ---- */
 
-__device__ __forceinline__ cell filter_cell(const args &p, int f, int column, int a)
+__device__ __forceinline__ cell filter_cell(const args &p, int f, int column, int kd, int a)
 {
     const bool valid = f < p.f && column < COLUMNS;
-    return valid ? cell_of(p.w[weight_at(p.ws, f, column / KW * KH * KW + a * KW + column % KW)]) : (cell)0;
+    return valid ? cell_of(p.w[filter_at(p, f, (column / KW * KD + kd) * KH * KW + a * KW + column % KW)])
+                 : (cell)0;
 }
 
 extern "C" __global__ void __launch_bounds__(256) filters(const __grid_constant__ args p)
 {
     follow();
-    for (int e = blockIdx.x * 256 + threadIdx.x; e < p.chunks * KH * FRAGMENTS; e += gridDim.x * 256) {
-        const int column = e / 32 % NE * 8 + e % 32 / 4, a = e / FRAGMENTS % KH;
-        const int f = e / FRAGMENTS / KH * CF + e / 32 / NE % STEPS * STEP + e % 4 * (LANE / 2);
+    for (int e = blockIdx.x * 256 + threadIdx.x; e < p.chunks * KD * KH * FRAGMENTS; e += gridDim.x * 256) {
+        const int column = e / 32 % NE * 8 + e % 32 / 4, a = e / FRAGMENTS % KH, pass = e / FRAGMENTS / KH;
+        const int f = pass / KD * CF + e / 32 / NE % STEPS * STEP + e % 4 * (LANE / 2);
         u32 r[2];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int first = f + i * (STEP / 2);
-            r[i] = filter_cell(p, first, column, a);
-            r[i] |= HALVES ? (u32)filter_cell(p, first + 1, column, a) << 16 : 0;
+            r[i] = filter_cell(p, first, column, pass % KD, a);
+            r[i] |= HALVES ? (u32)filter_cell(p, first + 1, column, pass % KD, a) << 16 : 0;
         }
         p.filters[e].x = r[0];
         p.filters[e].y = r[1];
@@ -58,7 +59,8 @@ extern "C" __global__ void __launch_bounds__(256) filters(const __grid_constant_
 
 /* ---- the order of a block's tiles, their filters, and the lines of y that contribute ---- */
 
-struct walk { int number, image, row, chunk, first, line, last; };
+/* pass: chunk * KD + the tap along the first of three axes */
+struct walk { int number, image, row, pass, first, line, last; };
 
 __device__ __forceinline__ void enter(const args &p, walk &s, int t)
 {
@@ -66,7 +68,7 @@ __device__ __forceinline__ void enter(const args &p, walk &s, int t)
     s.number = t;
     s.image = block * IMAGES;
     s.row = (t - block * p.down) * ROWS;
-    s.chunk = 0;
+    s.pass = 0;
     const int before = s.row + p.pad[0] - (KH - 1), end = min(s.row + ROWS, p.in[0]) - 1 + p.pad[0];
     /* at least one line, even if none contributes */
     s.line = s.first = min(before > 0 ? (before + SH - 1) / SH : 0, OH - 1);
@@ -75,15 +77,15 @@ __device__ __forceinline__ void enter(const args &p, walk &s, int t)
 
 __device__ __forceinline__ bool ends(const args &p, const walk &s)
 {
-    return s.line == s.last && s.chunk == p.chunks - 1;
+    return s.line == s.last && s.pass == p.chunks * KD - 1;
 }
 
 __device__ __forceinline__ void advance(const args &p, walk &s)
 {
     if (s.line < s.last) {
         s.line++;
-    } else if (s.chunk < p.chunks - 1) {
-        s.chunk++;
+    } else if (s.pass < p.chunks * KD - 1) {
+        s.pass++;
         s.line = s.first;
     } else {
         enter(p, s, s.number + gridDim.x);
@@ -92,10 +94,10 @@ __device__ __forceinline__ void advance(const args &p, walk &s)
 
 /* ---- loads into shared memory ---- */
 
-__device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int chunk)
+__device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int pass)
 {
     for (int e = threadIdx.x * 2; e < KH * FRAGMENTS; e += THREADS * 2) {
-        fetch16((float *)(to + e), (const float *)(p.filters + (i64)chunk * KH * FRAGMENTS + e));
+        fetch16((float *)(to + e), (const float *)(p.filters + (i64)pass * KH * FRAGMENTS + e));
     }
 }
 
@@ -120,10 +122,11 @@ template <bool Whole> __device__ __forceinline__ void bring_line(const T *from, 
 /* (image, filter, PITCH) */
 template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p, const walk &s, cell *to)
 {
-    const int warp = threadIdx.x / 32, f0 = s.chunk * CF;
+    const int warp = threadIdx.x / 32, f0 = s.pass / KD * CF;
     for (int i = 0; i < IMAGES; i++) {
-        const T *from = p.y + (s.image + i) * p.ys[0] + s.line * p.ys[2] + (f0 + warp) * p.ys[1];
-        const int some = s.image + i < p.n ? p.f - f0 : 0;
+        const int plane = read_from(s.image + i, s.pass % KD);
+        const T *from = p.y + y_plane(p, max(plane, 0)) + s.line * p.ys[2] + (f0 + warp) * p.ys[1];
+        const int some = s.image + i < p.n && plane >= 0 ? p.f - f0 : 0;
 #pragma unroll 4
         for (int f = 0; f < CF; f += WARPS, from += WARPS * p.ys[1]) {
             const bool valid = f + warp < some;
@@ -280,14 +283,14 @@ __device__ __forceinline__ float gathered(const float *z, int q)
 __device__ __noinline__ float plain_sum(const args &p, int image, int c, int r, int q)
 {
     float sum = 0;
-    for (int k = 0; k < KH * KW; k++) {
-        const int down = r + p.pad[0] - k / KW, right = q + p.pad[1] - k % KW, u = down / SH, v = right / SW;
-        if (down < 0 || right < 0 || u * SH != down || v * SW != right || u >= OH || v >= OW) {
+    for (int k = 0; k < KD * KH * KW; k++) {
+        const int plane = read_from(image, k / (KH * KW)), down = r + p.pad[0] - k / KW % KH, right = q + p.pad[1] - k % KW, u = down / SH, v = right / SW;
+        if (plane < 0 || down < 0 || right < 0 || u * SH != down || v * SW != right || u >= OH || v >= OW) {
             continue;
         }
         for (int f = 0; f < p.f; f++) {
-            sum += get<float>(p.y[image * p.ys[0] + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]) *
-                   get<float>(p.w[weight_at(p.ws, f, c * KH * KW + k)]);
+            sum += get<float>(p.y[y_plane(p, plane) + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]) *
+                   get<float>(p.w[filter_at(p, f, c * KD * KH * KW + k)]);
         }
     }
     return sum;
@@ -301,7 +304,7 @@ __device__ __forceinline__ void put_lines(const args &p, const walk &s, const fl
         const int plane = e / width, q = e - plane * width, c = plane % C,
                   image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
         if (r < p.in[0] && image < p.n) {
-            const i64 at = image * p.xs[0] + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
+            const i64 at = x_plane(p, image) + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
             float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
             if (broken(sum)) {
                 sum = plain_sum(p, image, c, r, q);
@@ -355,8 +358,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_con
          turn = turn == SLOTS - 1 ? 0 : turn + 1, advance(p, current)) {
         fetched_before<SLOTS - 2>();
         __syncthreads();        /* this slot has arrived for all, and the previous one is free */
-        if (p.chunks > 1 && current.line == current.first) {
-            bring_filters(p, filters, current.chunk);
+        if (p.chunks * KD > 1 && current.line == current.first) {
+            bring_filters(p, filters, current.pass);
             fetched();
             __syncthreads();
         }

@@ -19,7 +19,7 @@ struct alignas(4 * LANE) shifts { int tap[LANE]; };
 
 __device__ __forceinline__ cell filter_cell(const args &p, int f, int k)
 {
-    return f < p.f && k < TAPS ? cell_of(p.w[weight_at(p.ws, f, k)]) : (cell)0;
+    return f < p.f && k < TAPS ? cell_of(p.w[filter_at(p, f, k)]) : (cell)0;
 }
 
 /* (step, eight, lane) */
@@ -163,10 +163,10 @@ __device__ __noinline__ float plain_sum(const args &p, const tile &a, int positi
     const int row = (a.row + line - image * OH) * SH - p.pad[0], col = (position - line * OW) * SW - p.pad[1];
     float sum = 0;
     for (int k = 0; k < TAPS; k++) {
-        const int r = row + k / KW % KH, q = col + k % KW;
-        if (r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
-            const i64 at = (a.image + image) * p.xs[0] + k / (KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3];
-            sum += get<float>(p.x[at]) * get<float>(p.w[weight_at(p.ws, f, k)]);
+        const int plane = read_by(a.image + image, k / (KH * KW) % KD), r = row + k / KW % KH, q = col + k % KW;
+        if (plane >= 0 && r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
+            const i64 at = x_plane(p, plane) + k / (KD * KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3];
+            sum += get<float>(p.x[at]) * get<float>(p.w[filter_at(p, f, k)]);
         }
     }
     return sum;

@@ -250,10 +250,10 @@ __device__ __noinline__ float plain_sum(const args &p, int f, int k)
     for (i64 e = 0; e < (i64)p.n * OH * OW && sum == sum; e++) {
         const int v = (int)(e % OW), u = (int)(e / OW % OH), r = u * SH - p.pad[0] + k / KW % KH,
                   q = v * SW - p.pad[1] + k % KW;
-        const i64 n = e / OW / OH;
-        if (r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
-            sum += get<float>(p.x[n * p.xs[0] + k / (KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3]]) *
-                   get<float>(p.y[n * p.ys[0] + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]);
+        const int n = (int)(e / OW / OH), plane = read_by(n, k / (KH * KW) % KD);
+        if (plane >= 0 && r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
+            sum += get<float>(p.x[x_plane(p, plane) + k / (KD * KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3]]) *
+                   get<float>(p.y[y_plane(p, n) + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]);
         }
     }
     return sum;
@@ -262,7 +262,7 @@ __device__ __noinline__ float plain_sum(const args &p, int f, int k)
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
     add_blocks(p, [&](int f, int k, float sum) {
-        const i64 at = weight_at(p.ws, f, k);
+        const i64 at = filter_at(p, f, k);
         if (broken(sum)) {
             sum = plain_sum(p, f, k);
         }

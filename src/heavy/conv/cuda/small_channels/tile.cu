@@ -2,8 +2,9 @@
  * partial sums.
  *
  * A tile is some rows of one image, or some whole images.  The sizes of filters are compiled in: C
- * channels, KH x KW taps, strides SH and SW. */
-enum { TAPS = C * KH * KW };
+ * channels, KD x KH x KW taps, strides SD, SH and SW.  With three axes an image is a plane of the result, or
+ * for weights of y: OD planes of y and ID of x make a whole one, PD is the border before x. */
+enum { TAPS = C * KD * KH * KW };
 
 struct tile { int image, images, row, rows; };
 

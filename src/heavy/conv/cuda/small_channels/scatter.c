@@ -1,5 +1,5 @@
 /* scatter.c: the gradient of the inputs of convolutions of few channels on a GPU's tensor cores
- * (scatter.cu): halves, or float32 where TF32 is allowed.
+ * (scatter.cu): halves, float32 as TF32 where that is allowed, or in full.
  *
  * Invariant: a chunk of filters, at least two lines of y of that chunk, and the sums of a block's warps
  * for one line of x each fit in shared memory. */
@@ -11,16 +11,23 @@ static const char text[] = {
 const struct mc_cuda_text mc_conv_small_channels_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu",
     text, &mc_conv_small_channels_cells_text };
 
-/* of a warp: sixteens of positions; lines of x times eights of columns; lines of x */
-enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4 };
+/* of a warp: sixteens of positions, at most; lines of x times eights of columns; lines of x */
+enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4, MOST_ACROSS = 8 };
 enum { MOST_SHARED = 227 << 10, MOST_SLOTS = 3 };
 /* warps by positions, by lines */
-static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };
+static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { MOST_ACROSS, 1 } };
+/* In full float32 a product takes three, so what positions leave idle costs more.  sums: of a warp, as many
+ * as there are registers for, 16 x 8 each. */
+static const struct fine_way { struct way way; int sums; } fine_ways[] = {
+    { { 1, 8 }, 36 }, { { 2, 4 }, 36 }, { { 4, 2 }, 36 },  { { MOST_ACROSS, 1 }, 36 },
+    { { 3, 4 }, 16 }, { { 4, 3 }, 16 }, { { 6, 2 }, 16 },
+};
 
 struct scatter {
     struct mc_small_channels base;
     struct mc_small_channels_spread_args args;
     const struct way *way;
+    int tiles;                  /* sixteens of positions of a warp */
     int size, step;             /* bytes of an element; terms of a product */
     int columns, eights;        /* channels times taps of a line; eights of columns */
     int sixteens;               /* of a line of y */
@@ -79,7 +86,7 @@ static bool divides(const struct scatter *d, const struct mc_conv_shape *s, int 
 static void fill(struct scatter *d, const struct mc_conv_shape *s)
 {
     const int most = mc_small_channels_up(s->f, d->step);
-    d->images = (int)MC_MAX(MC_MIN((int64_t)(d->way->across * SIXTEENS / d->sixteens), (int64_t)d->args.base.n),
+    d->images = (int)MC_MAX(MC_MIN((int64_t)(d->way->across * d->tiles / d->sixteens), (int64_t)d->args.base.n),
                              (int64_t)1);
     d->chunk = most;
     d->slots = 2;
@@ -96,27 +103,83 @@ static void fill(struct scatter *d, const struct mc_conv_shape *s)
     }
 }
 
+static void arrange(struct scatter *d, const struct mc_conv_shape *s, const struct way *way, int tiles,
+                    int lines)
+{
+    struct mc_small_channels_spread_args *a = &d->args;
+    d->way = way;
+    d->tiles = tiles;
+    d->lines = lines;
+    a->chunks = 1;
+    fill(d, s);
+    a->down = (int)conv_ceil(s->in[1], d->way->sets * d->lines);
+    a->tiles = (int)conv_ceil(a->base.n, d->images) * a->down;
+}
+
+/* Cycles of the busiest multiprocessor, in full float32.  A warp issues instructions that read, split and add,
+ * and its products keep the tensor cores busy. */
+static double fine_cycles(const struct scatter *d, const struct mc_conv_shape *s)
+{
+    const int warps = d->way->across * d->way->sets, rows = d->way->sets * d->lines;
+    const double steps = (double)(d->args.chunks * d->chunk / d->step) * (double)s->k[0] / (double)s->stride[0],
+                 y_lines = (double)conv_ceil(rows + s->k[1] - 1, s->stride[1]),
+                 pairs = d->lines * (double)s->k[1] / (double)s->stride[1] * d->eights;
+    const double issue = steps * (y_lines * d->tiles * 16 + pairs * (7 + 7 * d->tiles)),
+                 tensor = steps * pairs * d->tiles * 15;
+    const double load = steps * d->step * y_lines * d->images * d->pitch * d->size / (d->unit == 16 ? 48 : 24);
+    const double tile = warps / 4.0 * (MC_MAX(issue, tensor) + MC_MIN(issue, tensor) / 4) + load / 4 +
+                        rows * d->images * (double)(s->c * s->in[2]) / 8 + 2000;
+    return (double)conv_ceil(d->args.tiles, mc_cuda_multiprocessors()) * tile;
+}
+
+static void arrange_fine(struct scatter *d, const struct mc_conv_shape *s)
+{
+    struct scatter best = *d;
+    double least = -1;
+    for (size_t w = 0; w < NELEM(fine_ways); w++) {
+        const struct way *way = &fine_ways[w].way;
+        for (int tiles = 1; tiles <= SIXTEENS; tiles++) {
+            for (int lines = 1; lines <= MOST_LINES && lines * tiles * d->eights <= fine_ways[w].sums; lines++) {
+                if (way->across * tiles < d->sixteens) {
+                    continue;
+                }
+                arrange(d, s, way, tiles, lines);
+                if (fits(d, s) && (least < 0 || fine_cycles(d, s) < least)) {
+                    least = fine_cycles(d, s);
+                    best = *d;
+                }
+            }
+        }
+    }
+    *d = best;
+}
+
+static bool is_fine(const struct mc_conv_problem *p)
+{
+    return p->dtype == MC_FLOAT32 && !p->tf32;
+}
+
 static void shape(struct scatter *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct mc_small_channels_spread_args *a = &d->args;
-    mc_small_channels_shape(&d->base, &a->base, p);
-    a->chunks = 1;
+    const struct way *way = ways;
+    mc_small_channels_shape(&d->base, &d->args.base, p);
     d->size = (int)mc_dtypes[p->dtype].size;
     d->step = 32 / d->size;
     d->columns = (int)(s->c * s->k[2]);
     d->eights = mc_small_channels_up(d->columns, 8) / 8;
-    d->lines = MC_MIN(MOST_SUMS / d->eights, MOST_LINES);
     d->sixteens = mc_small_channels_up(s->out[2], 16) / 16;
     d->pitch = pitch_of(d, (int)s->out[2]);
-    for (d->way = ways; d->way->across * SIXTEENS < d->sixteens; d->way++) {
-    }
     d->unit = s->out[2] * d->size % 16 == 0 && divides(d, s, 16) ? 16
               : s->out[2] * d->size % 4 == 0 && divides(d, s, 4) ? 4
-                                                              : d->size;
-    fill(d, s);
-    a->down = (int)conv_ceil(s->in[1], d->way->sets * d->lines);
-    a->tiles = (int)conv_ceil(a->base.n, d->images) * a->down;
+                                                                 : d->size;
+    while (way->across * SIXTEENS < d->sixteens) {
+        way++;
+    }
+    arrange(d, s, way, SIXTEENS, MC_MIN(MOST_SUMS / d->eights, MOST_LINES));
+    if (is_fine(p)) {
+        arrange_fine(d, s);
+    }
 }
 
 /* ---- a plan ---- */
@@ -139,7 +202,7 @@ static void define(struct mc_str *defines, const struct scatter *d, const struct
     mc_str_addf(defines,
                 "#define OH %d\n#define OW %d\n#define PW %d\n#define GW %d\n#define MT %d\n#define R "
                 "%d\n#define NE %d\n",
-                d->args.base.out[0], d->args.base.out[1], d->way->across, d->way->sets, SIXTEENS, d->lines,
+                d->args.base.out[0], d->args.base.out[1], d->way->across, d->way->sets, d->tiles, d->lines,
                 d->eights);
     mc_str_addf(defines,
                 "#define IMAGES %d\n#define CF %d\n#define SLOTS %d\n#define PITCH %d\n#define ZPITCH "
@@ -163,7 +226,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 
 static bool small(const struct mc_conv_problem *p)
 {
-    return p->s.c * p->s.k[2] <= MOST_SUMS * 8 && p->s.out[2] <= ways[NELEM(ways) - 1].across * SIXTEENS * 16;
+    return p->s.c * p->s.k[2] <= MOST_SUMS * 8 && p->s.out[2] <= MOST_ACROSS * SIXTEENS * 16;
 }
 
 static bool roomy(const struct mc_conv_problem *p)
@@ -193,11 +256,12 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     struct scatter d = { .size = 0 };
     shape(&d, p);
+    if (is_fine(p)) {
+        return MC_MAX(mc_conv_cuda_seconds(p, 1), 5e-6 + fine_cycles(&d, s) / 1.7e9);
+    }
     const double positions = (double)(conv_ceil(d.args.base.n, d.images) * d.way->across * SIXTEENS * 16),
-                 terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1] *
-                         (double)s->k[0];
-    const double products = p->dtype == MC_FLOAT32 && !p->tf32 ? 3 : 1;
-    return 3e-6 + mc_cuda_seconds(p->dtype, true, products * 2 * positions * (double)s->in[1] * d.eights * 8 * terms,
+                 terms = (double)(d.args.chunks * d.chunk * s->k[0]) * (double)s->k[1] / (double)s->stride[1];
+    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * positions * (double)s->in[1] * d.eights * 8 * terms,
                                   mc_conv_bytes(p), 0.29);
 }
 

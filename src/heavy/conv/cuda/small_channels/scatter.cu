@@ -129,6 +129,9 @@ template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p,
         const int some = s.image + i < p.n && plane >= 0 ? p.f - f0 : 0;
 #pragma unroll 4
         for (int f = 0; f < CF; f += WARPS, from += WARPS * p.ys[1]) {
+            if (CF % WARPS != 0 && f + warp >= CF) {
+                break;
+            }
             const bool valid = f + warp < some;
             bring_line<Whole>(valid ? from : p.y, to + i * LINE + (f + warp) * PITCH, valid);
         }
@@ -365,7 +368,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_con
         }
 #pragma unroll
         for (int late = 0; late < 2; late++) {  /* some warps multiply while others issue loads */
-            if (late == (LATE && threadIdx.x >= THREADS / 2) && ahead.number < p.tiles) {
+            if (late == (LATE && threadIdx.x / 32 >= WARPS / 2) && ahead.number < p.tiles) {
                 bring(p, ahead, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * SLOT);
             }
             if (late == 0) {

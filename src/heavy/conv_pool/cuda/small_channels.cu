@@ -247,6 +247,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
 
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    add_blocks(p, [&](i64 at, float sum) { p.w[at] = sum; });
+    add_blocks(p, [&](int f, int k, float sum) { p.w[weight_at(p.ws, f, k)] = sum; });
 }
 #endif

@@ -194,7 +194,7 @@ TEST(cuda_few_channels_split_infinities)
         }
     }
     x[0][4][5] = INFINITY;
-    x[1][9][2] = 3e38f;
+    x[1][9][2] = 1e5f;
     w[2][1][1] = -INFINITY;
     y[0][3][2][4] = INFINITY;
     y[1][5][0][0] = NAN;

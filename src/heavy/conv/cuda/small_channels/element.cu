@@ -4,9 +4,12 @@
  * FINE: cells are floats.  A product splits each into two TF32 numbers, x = high + low, and adds three
  * products, low high + high low + high high; low low is below the last bit of float32.  Tensor cores truncate
  * their sums, so each product begins at 0 and is added in float32.  An infinity has no low part: such sums
- * become NaN, and are computed again in float32 (broken). */
+ * become NaN, and are computed again in float32 (broken).
+ *
+ * PAIRS: FINE, forward: a cell is a float times a power of two, as two halves in one word, high and low, so
+ * that a product has twice the terms. */
 typedef unsigned u32;
-enum { HALVES = sizeof(T) == 2, LANE = HALVES ? 4 : 2, STEP = 4 * LANE, EACH = 16 / sizeof(T) };
+enum { HALVES = sizeof(T) == 2, LANE = HALVES || PAIRS ? 4 : 2, STEP = 4 * LANE, EACH = 16 / sizeof(T) };
 
 /* ---- cells ---- */
 

@@ -60,7 +60,8 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
     mc_str_addf(defines,
                 "#define KD %d\n#define SD %d\n#define PD (%d)\n#define ID %d\n#define OD %d\n",
                 (int)s->k[0], (int)s->stride[0], (int)s->pad[0], (int)s->in[0], (int)s->out[0]);
-    mc_str_addf(defines, "#define FINE %d\n", p->dtype == MC_FLOAT32 && !p->tf32);
+    const bool fine = p->dtype == MC_FLOAT32 && !p->tf32;
+    mc_str_addf(defines, "#define FINE %d\n#define PAIRS %d\n", fine, fine && d->pass == CONV_FORWARD);
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
                 (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2]);
     mc_str_addf(defines, "#define BESIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",

@@ -48,6 +48,7 @@ struct tensor {
     bool inside;                /* x's channels are contiguous */
     bool fours, straight;       /* y (fours) and x (straight) can be moved as words where they are aligned */
     bool dense;                 /* a tile's positions are contiguous in y */
+    bool fine, pairs;           /* full float32; forward: as pairs of halves */
     int size, step;             /* bytes of an element; terms of a product */
     int pitch, left, lead;      /* cells of a line; before x's first cell; before the first window */
     int taps, eights, positions;   /* all taps; eights of filters and of positions of a warp */
@@ -175,7 +176,7 @@ static int parts_of(int64_t count, int unit, const int *parts, int n)
 static size_t fragment_bytes(const struct tensor *d)
 {
     const size_t steps = (size_t)(mc_small_channels_up(d->taps, d->step) / d->step);
-    return steps * (size_t)d->eights * 32 * 8 + steps * (size_t)d->step * 4;
+    return steps * (size_t)d->eights * 32 * (d->pairs ? 16 : 8) + steps * (size_t)d->step * 4;
 }
 
 static size_t sum_bytes(const struct tensor *d)
@@ -212,7 +213,7 @@ static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
     d->fours = runs(d, p, d->run);
 }
 
-static const int eights[] = { 4, 8, 12 };
+static const int eights[][3] = { { 4, 8, 12 }, { 4, 6, 8 } }; /* with PAIRS a warp has registers for fewer */
 
 /* The work of a multiprocessor with these blocks, warps and, at most, eights[n - 1] eights of filters. */
 static double work_forward(struct tensor *d, const struct mc_conv_shape *s, int blocks, int n)
@@ -221,7 +222,7 @@ static double work_forward(struct tensor *d, const struct mc_conv_shape *s, int 
     d->blocks = blocks;
     d->warps = 2 * WARPS / blocks;
     do {
-        d->eights = parts_of(s->f, 8, eights, n--);
+        d->eights = parts_of(s->f, 8, eights[d->pairs], n--);
     } while (n > 0 && fragment_bytes(d) > bytes * 3 / 4);
     choose_tiling(d, s, fragment_bytes(d) < bytes * 3 / 4 ? bytes - fragment_bytes(d) : 0);
     return all_work(d, s) * (double)conv_ceil(s->f, 8 * d->eights);
@@ -231,11 +232,11 @@ static double work_forward(struct tensor *d, const struct mc_conv_shape *s, int 
 static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
 {
     d->positions = 4;
-    if (work_forward(d, &p->s, 1, NELEM(eights)) * 1.1 > work_forward(d, &p->s, 2, NELEM(eights)) &&
+    if (work_forward(d, &p->s, 1, NELEM(eights[0])) * 1.1 > work_forward(d, &p->s, 2, NELEM(eights[0])) &&
         tile_bytes(d, &p->s) + fragment_bytes(d) <= HALF_SHARED) {
         return;
     }
-    work_forward(d, &p->s, 1, NELEM(eights));
+    work_forward(d, &p->s, 1, NELEM(eights[0]));
 }
 
 static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
@@ -277,7 +278,9 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
     mc_small_channels_shape(&d->base, &a->base, p);
     d->size = (int)mc_dtypes[p->dtype].size;
     d->inside = s->c > 1 && p->at.x[1] == 1;
-    d->step = 32 / d->size;
+    d->fine = p->dtype == MC_FLOAT32 && !p->tf32;
+    d->pairs = d->fine && s->pass == CONV_FORWARD;
+    d->step = d->pairs ? 16 : 32 / d->size;
     d->taps = (int)(s->c * s->k[0] * s->k[1] * s->k[2]);
     d->warps = WARPS;
     d->straight = straight(d, p);
@@ -386,7 +389,7 @@ static double estimate(const struct mc_problem *p_)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    const double fine = p->dtype == MC_FLOAT32 && !p->tf32 ? 3 : 1;
+    const double fine = d.fine ? 3 : 1;
     const double work = all_work(&d, &p->s) * fine * d.blocks * (p->s.pass == CONV_FORWARD ? d.warps / WARPS : 1) *
                         d.base.grid.blocks[1],
                  positions = (double)(d.args.base.n * p->s.f * p->s.out[1] * p->s.out[2]);

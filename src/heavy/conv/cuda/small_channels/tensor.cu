@@ -99,7 +99,7 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
     }
     if (STRAIGHT && p.straight) {
         fetched();
-        for (int e = warp; !HALVES && e < lines; e += blockDim.x / 32) {
+        for (int e = warp; !HALVES && !FINE && e < lines; e += blockDim.x / 32) {
             round_line(to + e * PITCH);
         }
     }

@@ -124,7 +124,7 @@ TEST(cuda_few_channels_spread)
     static const struct {
         int variant;
         bool tf32, x_otherwise;
-    } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true }, { 0 }, { 2 }, { 8 }, { 9 } };
+    } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true }, { 0 }, { 2 }, { 8 }, { 9 }, { 1 } };
     struct column_sums t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();

@@ -32,7 +32,7 @@ struct scatter {
     int columns, eights;        /* channels times taps of a line; eights of columns */
     int sixteens;               /* of a line of y */
     int lines, images;          /* lines of x of a warp, images of a block */
-    int chunk, slots, pitch;    /* filters at a time, lines of y in the ring, cells of a line */
+    int chunk, slots;           /* filters at a time, lines of y in the ring */
     int unit;                   /* bytes of y that can be fetched at once where y is aligned to them */
 };
 
@@ -50,6 +50,15 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a block ---- */
 
+/* The pitch for which eight cells of eight lines, or of four for floats, use different banks. */
+static int pitch_of(const struct scatter *d)
+{
+    const int positions = d->args.base.out[1];
+    return d->base.nhwc   ? d->chunk + 4
+           : d->size == 2 ? (mc_small_channels_up(positions, 8) / 8 | 1) * 8
+                        : mc_small_channels_up(positions, 16) + 8;
+}
+
 static size_t filter_bytes(const struct scatter *d, const struct mc_conv_shape *s)
 {
     return (size_t)(s->k[1] * (d->chunk / d->step) * d->eights * 256);
@@ -57,7 +66,8 @@ static size_t filter_bytes(const struct scatter *d, const struct mc_conv_shape *
 
 static size_t shared_bytes(const struct scatter *d, const struct mc_conv_shape *s)
 {
-    const size_t slot = (size_t)(d->images * d->chunk * d->pitch * d->size),
+    const size_t slot = (size_t)(d->images * (d->base.nhwc ? d->sixteens * 16 : d->chunk) * pitch_of(d) *
+                                 d->size),
                  z = (size_t)(d->way->sets * d->images * d->columns * (d->sixteens * 16 + 4)) * sizeof(float);
     return filter_bytes(d, s) + (size_t)d->slots * slot + z;
 }
@@ -67,17 +77,10 @@ static bool fits(const struct scatter *d, const struct mc_conv_shape *s)
     return shared_bytes(d, s) <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
 }
 
-/* The pitch for which eight cells of eight lines, or of four for floats, use different banks. */
-static int pitch_of(const struct scatter *d, int positions)
-{
-    return d->size == 2 ? (mc_small_channels_up(positions, 8) / 8 | 1) * 8
-                        : mc_small_channels_up(positions, 16) + 8;
-}
-
 static bool divides(const struct scatter *d, const struct mc_conv_shape *s, int unit)
 {
-    const int64_t *const ys = d->args.base.ys;
-    return ys[0] * d->size % unit == 0 && ys[1] * d->size % unit == 0 && ys[2] * d->size % unit == 0 &&
+    const int64_t *const ys = d->args.base.ys, run = d->base.nhwc ? s->f : s->out[2];
+    return run * d->size % unit == 0 && ys[0] * d->size % unit == 0 && ys[d->base.nhwc ? 3 : 1] * d->size % unit == 0 && ys[2] * d->size % unit == 0 &&
            (s->out[0] == 1 || d->args.base.deep[2] * d->size % unit == 0);
 }
 
@@ -126,7 +129,7 @@ static double fine_cycles(const struct scatter *d, const struct mc_conv_shape *s
                  pairs = d->lines * (double)s->k[1] / (double)s->stride[1] * d->eights;
     const double issue = steps * (y_lines * d->tiles * 16 + pairs * (7 + 7 * d->tiles)),
                  tensor = steps * pairs * d->tiles * 15;
-    const double load = steps * d->step * y_lines * d->images * d->pitch * d->size / (d->unit == 16 ? 48 : 24);
+    const double load = steps * d->step * y_lines * d->images * (double)(s->out[2] * d->size) / (d->unit == 16 ? 48 : 24);
     const double tile = warps / 4.0 * (MC_MAX(issue, tensor) + MC_MIN(issue, tensor) / 4) + load / 4 +
                         rows * d->images * (double)(s->c * s->in[2]) / 8 + 2000;
     return (double)conv_ceil(d->args.tiles, mc_cuda_multiprocessors()) * tile;
@@ -169,10 +172,7 @@ static void shape(struct scatter *d, const struct mc_conv_problem *p)
     d->columns = (int)(s->c * s->k[2]);
     d->eights = mc_small_channels_up(d->columns, 8) / 8;
     d->sixteens = mc_small_channels_up(s->out[2], 16) / 16;
-    d->pitch = pitch_of(d, (int)s->out[2]);
-    d->unit = s->out[2] * d->size % 16 == 0 && divides(d, s, 16) ? 16
-              : s->out[2] * d->size % 4 == 0 && divides(d, s, 4) ? 4
-                                                                 : d->size;
+    d->unit = divides(d, s, 16) ? 16 : divides(d, s, 4) ? 4 : d->size;
     while (way->across * SIXTEENS < d->sixteens) {
         way++;
     }
@@ -207,7 +207,7 @@ static void define(struct mc_str *defines, const struct scatter *d, const struct
     mc_str_addf(defines,
                 "#define IMAGES %d\n#define CF %d\n#define SLOTS %d\n#define PITCH %d\n#define ZPITCH "
                 "%d\n#define UNIT %d\n",
-                d->images, d->chunk, d->slots, d->pitch, d->sixteens * 16 + 4, d->unit);
+                d->images, d->chunk, d->slots, pitch_of(d), d->sixteens * 16 + 4, d->unit);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -242,7 +242,7 @@ static const char *refuse(const struct mc_problem *p_)
     return p->dtype == MC_FLOAT64               ? "takes halves and float32"
            : p->s.pass != CONV_INPUTS           ? "computes gradients of inputs only"
            : mc_small_channels_refuse(p)        ? mc_small_channels_refuse(p)
-           : p->at.y[4] != 1 && p->s.out[2] > 1 ? "requires contiguous lines of y"
+           : p->at.y[4] != 1 && p->s.out[2] > 1 && !is_fine(p) ? "requires contiguous lines of y"
            : !small(p) ? "takes small filters, and lines of y of up to 512 positions"
            : !roomy(p) ? "cannot keep lines this long in shared memory"
                        : mc_cuda_needs_sm80();

@@ -16,14 +16,15 @@
  * lines.  Each set has every GW-th line, so that a line of y gives work to as many sets as possible.
  *
  * Compiled in beside these: OH x OW positions of y; UNIT: bytes of y that can be fetched at once; PITCH:
- * cells of y's lines in the ring, and ZPITCH: of z's; NE: eights of C * KW. */
+ * cells of y's lines in the ring, and ZPITCH: of z's; NE: eights of C * KW.  BESIDE: y's filters are contiguous,
+ * and PITCH cells of the ring are those of a position (floats only). */
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
 typedef mc_small_channels_spread_args args;
 
 enum { WARPS = PW * GW, THREADS = 32 * WARPS, ROWS = GW * R, STEPS = CF / STEP, ACROSS = (OW + 15) / 16 };
 /* FRAGMENTS: of one row of taps */
 enum {
-    LINE = CF * PITCH,
+    LINE = BESIDE ? ACROSS * 16 * PITCH : CF * PITCH,
     SLOT = IMAGES * LINE,
     COLUMNS = C * KW,
     LATE = SLOTS > 2,
@@ -119,6 +120,30 @@ template <bool Whole> __device__ __forceinline__ void bring_line(const T *from, 
     }
 }
 
+/* (image, position, PITCH) */
+template <bool Whole> __device__ __forceinline__ void bring_positions(const args &p, const walk &s, cell *to)
+{
+    enum { EVERY = Whole ? 4 : 1, EACH_POSITION = CF / EVERY };
+    const int f0 = s.pass / KD * CF;
+    for (int i = 0; i < IMAGES; i++) {
+        const int plane = read_from(s.image + i, s.pass % KD);
+        const T *const from = p.y + y_plane(p, max(plane, 0)) + s.line * p.ys[2] + f0;
+        const int some = s.image + i < p.n && plane >= 0 ? p.f - f0 : 0;
+#pragma unroll 4
+        for (int e = threadIdx.x; e < OW * EACH_POSITION; e += THREADS) {
+            const int v = e / EACH_POSITION, f = e % EACH_POSITION * EVERY;
+            cell *const at = to + i * LINE + v * PITCH + f;
+            if (Whole && f < some) {
+                fetch16((float *)at, (const float *)(from + v * p.ys[3] + f));
+            } else if (Whole) {
+                *(uint4 *)at = make_uint4(0, 0, 0, 0);
+            } else {
+                fetch4((float *)at, f < some ? (const float *)(from + v * p.ys[3] + f) : (const float *)p.y, f < some);
+            }
+        }
+    }
+}
+
 /* (image, filter, PITCH) */
 template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p, const walk &s, cell *to)
 {
@@ -140,7 +165,13 @@ template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p,
 
 __device__ __forceinline__ void bring(const args &p, const walk &s, cell *to)
 {
-    if (UNIT >= 4 && p.whole) {
+    if (BESIDE) {
+        if (UNIT == 16 && p.whole) {
+            bring_positions<UNIT == 16>(p, s, to);
+        } else {
+            bring_positions<false>(p, s, to);
+        }
+    } else if (UNIT >= 4 && p.whole) {
         bring_lines<(UNIT >= 4)>(p, s, to);
     } else {
         bring_lines<false>(p, s, to);
@@ -170,6 +201,9 @@ __device__ __forceinline__ int offset_at(int tile)
 {
     const int lane = threadIdx.x % 32, tile_in_slot = min(tile, IMAGES * ACROSS - 1);
     const int position = tile_in_slot % ACROSS * 16, first = tile_in_slot / ACROSS * LINE;
+    if (BESIDE) {
+        return first + (position + lane / 4) * PITCH + lane % 4;
+    }
     return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(position + lane / 8 % 2 * 8, PITCH - 8)
                            : lane % 4 * PITCH + position + lane / 4);
 }
@@ -182,7 +216,8 @@ __device__ __forceinline__ void read_positions(u32 (&a)[4], const cell *at)
     } else {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            a[i] = cell_of(__uint_as_float(at[i / 2 * 4 * PITCH + i % 2 * 8]));
+            const int next = BESIDE ? i / 2 * 4 + i % 2 * 8 * PITCH : i / 2 * 4 * PITCH + i % 2 * 8;
+            a[i] = cell_of(__uint_as_float(at[next]));
         }
     }
 }
@@ -198,7 +233,7 @@ __device__ __forceinline__ void multiply_line(float (&sum)[R][MT][NE][4], const 
         u32 a[MT][4];
 #pragma unroll
         for (int j = 0; j < MT; j++) {
-            read_positions(a[j], y + at[j] + k * STEP * PITCH);
+            read_positions(a[j], y + at[j] + k * STEP * (BESIDE ? 1 : PITCH));
         }
 #pragma unroll
         for (int i = Low; i < High; i++) {

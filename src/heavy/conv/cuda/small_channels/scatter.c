@@ -131,7 +131,7 @@ static double fine_cycles(const struct scatter *d, const struct mc_conv_shape *s
                  tensor = steps * pairs * d->tiles * 15;
     const double load = steps * d->step * y_lines * d->images * (double)(s->out[2] * d->size) / (d->unit == 16 ? 48 : 24);
     const double tile = warps / 4.0 * (MC_MAX(issue, tensor) + MC_MIN(issue, tensor) / 4) + load / 4 +
-                        rows * d->images * (double)(s->c * s->in[2]) / 8 + 2000;
+                        rows * d->images * (double)(s->c * s->in[2]) / 3 + 1000 * (2 + d->lines);
     return (double)conv_ceil(d->args.tiles, mc_cuda_multiprocessors()) * tile;
 }
 

@@ -334,20 +334,30 @@ __device__ __noinline__ float plain_sum(const args &p, int image, int c, int r, 
     return sum;
 }
 
-/* Line i of each set of warps. */
+/* Line i of each set of warps.  A warp takes PART positions of a line at a time. */
 __device__ __forceinline__ void put_lines(const args &p, const walk &s, const float *z, int i)
 {
-    const int width = p.in[1];
-    for (int e = threadIdx.x; e < GW * IMAGES * C * width; e += THREADS) {
-        const int plane = e / width, q = e - plane * width, c = plane % C,
+    enum { PART = 128 };
+    const int parts = (p.in[1] + PART - 1) / PART;
+    for (int e = threadIdx.x / 32; e < GW * IMAGES * C * parts; e += WARPS) {
+        const int plane = e / parts, first = (e - plane * parts) * PART, c = plane % C,
                   image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
-        if (r < p.in[0] && image < p.n) {
-            const i64 at = x_plane(p, image) + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
-            float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
-            if (broken(sum)) {
-                sum = plain_sum(p, image, c, r, q);
+        if (r >= p.in[0] || image >= p.n) {
+            continue;
+        }
+        const i64 line = x_plane(p, image) + c * p.xs[1] + r * p.xs[2];
+        const float *const from = z + plane * (KW * ZPITCH);
+#pragma unroll
+        for (int j = 0; j < PART / 32; j++) {
+            const int q = first + j * 32 + threadIdx.x % 32;
+            if (q < p.in[1]) {
+                const i64 at = line + q * p.xs[3];
+                float sum = q + p.pad[1] < 0 ? 0.f : gathered(from, q + p.pad[1]);
+                if (broken(sum)) {
+                    sum = plain_sum(p, image, c, r, q);
+                }
+                p.x[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
             }
-            p.x[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
         }
     }
 }

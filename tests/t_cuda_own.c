@@ -124,7 +124,9 @@ TEST(cuda_few_channels_spread)
     static const struct {
         int variant;
         bool tf32, x_otherwise;
-    } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true }, { 0 }, { 2 }, { 8 }, { 9 }, { 1 } };
+    } kinds[] = { { 12 },      { 0, true }, { 5 }, { 2, true }, { 5, false, true },
+                  { 8, true }, { 9, true }, { 0 }, { 2 },       { 8 },
+                  { 9 },       { 1 } };
     struct column_sums t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();
@@ -163,7 +165,8 @@ static double error_by(const struct mc_conv_problem *p, const struct mc_solver *
 /* Products of split operands are as exact as sums of float32 products in blocks. */
 TEST(cuda_few_channels_split_are_as_exact_as_float32)
 {
-    static const char *const shapes[] = { "n2c3f16 i40x44 k7x7 s2x2 p3x3", "n4c1f8 i48x40 k3x3 p1x1", "n2c3f24 i6x24x20 k3x7x7 s1x2x2 p1x3x3" };
+    static const char *const shapes[] = { "n2c3f16 i40x44 k7x7 s2x2 p3x3", "n4c1f8 i48x40 k3x3 p1x1",
+                                          "n2c3f24 i6x24x20 k3x7x7 s1x2x2 p1x3x3" };
     GPU_OR_SKIP();
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
@@ -172,7 +175,8 @@ TEST(cuda_few_channels_split_are_as_exact_as_float32)
                          split = error_by(&p, pass == CONV_INPUTS ? &mc_conv_cuda_small_channels_scatter
                                                                   : &mc_conv_cuda_small_channels_tensor);
             CHECK(plain >= 0 && split >= 0 && split <= 1.5 * plain + 0x1p-24,
-                  "%s, pass %d: split operands are off by %.2e, a plain sum by %.2e", shapes[i], pass, split, plain);
+                  "%s, pass %d: split operands are off by %.2e, a plain sum by %.2e", shapes[i], pass, split,
+                  plain);
         }
     }
 }
@@ -201,8 +205,8 @@ TEST(cuda_few_channels_split_infinities)
     for (int n = 0; n < N; n++) {
         for (int f = 0; f < F; f++) {
             for (int e = 0; e < OUT * OUT * K * K; e++) {
-                const int u = e / (K * K) / OUT, v = e / (K * K) % OUT, a = e / K % K, b = e % K, r = 2 * u - 1 + a,
-                          q = 2 * v - 1 + b;
+                const int u = e / (K * K) / OUT, v = e / (K * K) % OUT, a = e / K % K, b = e % K,
+                          r = 2 * u - 1 + a, q = 2 * v - 1 + b;
                 if (r >= 0 && r < IN && q >= 0 && q < IN) {
                     want[CONV_Y][((n * F + f) * OUT + u) * OUT + v] += (double)x[n][r][q] * w[f][a][b];
                     want[CONV_X][(n * IN + r) * IN + q] += (double)y[n][f][u][v] * w[f][a][b];
@@ -217,20 +221,22 @@ TEST(cuda_few_channels_split_infinities)
         const int result = mc_conv_result((enum mc_conv_pass)pass);
         struct mc_cuda *d = mc_cuda_current();
         void *operand[8];
-        struct mc_plan *plan = mc_plan_with(&p.base, pass == CONV_INPUTS ? &mc_conv_cuda_small_channels_scatter
-                                                                         : &mc_conv_cuda_small_channels_tensor);
+        struct mc_plan *plan = mc_plan_with(&p.base, pass == CONV_INPUTS
+                                                         ? &mc_conv_cuda_small_channels_scatter
+                                                         : &mc_conv_cuda_small_channels_tensor);
         REQUIRE(plan && p.base.family->operands(&p.base, operand) >= 0, "%s", mc_last_error());
         void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
         for (int r = 0; r < 3; r++) {
             CHECK(mc_cuda_copy_to_device(d, operand[r], host[r], bytes[r]) >= 0, "%s", mc_last_error());
         }
         CHECK(plan->run(plan, operand, work, 0) >= 0 &&
-                  mc_cuda_copy_to_host(d, got, operand[result], bytes[result]) >= 0, "%s", mc_last_error());
+                  mc_cuda_copy_to_host(d, got, operand[result], bytes[result]) >= 0,
+              "%s", mc_last_error());
         for (int i = 0; i < counts[result]; i++) {
             const double to = want[result][i], off = fabs(got[i] - to);
-            CHECK(isnan(to)                   ? isnan(got[i])
-                  : isinf((float)to)          ? isinf(got[i]) && (got[i] > 0) == (to > 0)
-                                              : off <= 1e-5 * MC_MAX(fabs(to), 10),
+            CHECK(isnan(to)          ? isnan(got[i])
+                  : isinf((float)to) ? isinf(got[i]) && (got[i] > 0) == (to > 0)
+                                     : off <= 1e-5 * MC_MAX(fabs(to), 10),
                   "pass %d, element %d: %g, not %g", pass, i, got[i], to);
         }
         mc_site_cuda.give(work);

@@ -16,12 +16,11 @@ void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channe
                              const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    *a = (struct mc_small_channels_args){
-        .n = (int)(s->n * (s->pass == CONV_INPUTS ? s->in[0] : s->out[0])),
-        .f = (int)s->f,
-        .deep = { p->at.x[2], p->at.w[2], p->at.y[2] },
-        .alpha = (float)p->alpha, .beta = (float)p->beta
-    };
+    *a = (struct mc_small_channels_args){ .n = (int)(s->n * (s->pass == CONV_INPUTS ? s->in[0] : s->out[0])),
+                                          .f = (int)s->f,
+                                          .deep = { p->at.x[2], p->at.w[2], p->at.y[2] },
+                                          .alpha = (float)p->alpha,
+                                          .beta = (float)p->beta };
     *d = (struct mc_small_channels){ .pass = s->pass, .nhwc = p->at.y[1] == 1 && p->at.y[4] != 1 };
     copy4(a->xs, p->at.x, p->at.x + 3);
     copy4(a->ws, p->at.w, p->at.w + 3);
@@ -57,8 +56,7 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
                                const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    mc_str_addf(defines,
-                "#define KD %d\n#define SD %d\n#define PD (%d)\n#define ID %d\n#define OD %d\n",
+    mc_str_addf(defines, "#define KD %d\n#define SD %d\n#define PD (%d)\n#define ID %d\n#define OD %d\n",
                 (int)s->k[0], (int)s->stride[0], (int)s->pad[0], (int)s->in[0], (int)s->out[0]);
     const bool fine = p->dtype == MC_FLOAT32 && !p->tf32;
     mc_str_addf(defines, "#define FINE %d\n#define PAIRS %d\n", fine, fine && d->pass == CONV_FORWARD);
@@ -131,9 +129,8 @@ const char *mc_small_channels_refuse(const struct mc_conv_problem *p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
            : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->s.c > MOST_CHANNELS           ? "takes up to four channels"
-           : !counted(p) ? "does not take images this large"
-           : p->s.dilation[0] != 1 || p->s.dilation[1] != 1 || p->s.dilation[2] != 1
-               ? "takes no dilation"
+           : !counted(p)                      ? "does not take images this large"
+           : p->s.dilation[0] != 1 || p->s.dilation[1] != 1 || p->s.dilation[2] != 1 ? "takes no dilation"
            : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1
                ? "requires contiguous lines or filters of y"
                : NULL;

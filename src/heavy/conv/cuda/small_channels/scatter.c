@@ -56,7 +56,7 @@ static int pitch_of(const struct scatter *d)
     const int positions = d->args.base.out[1];
     return d->base.nhwc   ? d->chunk + 4
            : d->size == 2 ? (mc_small_channels_up(positions, 8) / 8 | 1) * 8
-                        : mc_small_channels_up(positions, 16) + 8;
+                          : mc_small_channels_up(positions, 16) + 8;
 }
 
 static size_t filter_bytes(const struct scatter *d, const struct mc_conv_shape *s)
@@ -80,7 +80,8 @@ static bool fits(const struct scatter *d, const struct mc_conv_shape *s)
 static bool divides(const struct scatter *d, const struct mc_conv_shape *s, int unit)
 {
     const int64_t *const ys = d->args.base.ys, run = d->base.nhwc ? s->f : s->out[2];
-    return run * d->size % unit == 0 && ys[0] * d->size % unit == 0 && ys[d->base.nhwc ? 3 : 1] * d->size % unit == 0 && ys[2] * d->size % unit == 0 &&
+    return run * d->size % unit == 0 && ys[0] * d->size % unit == 0 &&
+           ys[d->base.nhwc ? 3 : 1] * d->size % unit == 0 && ys[2] * d->size % unit == 0 &&
            (s->out[0] == 1 || d->args.base.deep[2] * d->size % unit == 0);
 }
 
@@ -89,8 +90,8 @@ static bool divides(const struct scatter *d, const struct mc_conv_shape *s, int 
 static void fill(struct scatter *d, const struct mc_conv_shape *s)
 {
     const int most = mc_small_channels_up(s->f, d->step);
-    d->images = (int)MC_MAX(MC_MIN((int64_t)(d->way->across * d->tiles / d->sixteens), (int64_t)d->args.base.n),
-                             (int64_t)1);
+    d->images = (int)MC_MAX(
+        MC_MIN((int64_t)(d->way->across * d->tiles / d->sixteens), (int64_t)d->args.base.n), (int64_t)1);
     d->chunk = most;
     d->slots = 2;
     while (!fits(d, s) && (d->images > 1 || d->chunk > d->step)) {
@@ -119,17 +120,19 @@ static void arrange(struct scatter *d, const struct mc_conv_shape *s, const stru
     a->tiles = (int)conv_ceil(a->base.n, d->images) * a->down;
 }
 
-/* Cycles of the busiest multiprocessor, in full float32.  A warp issues instructions that read, split and add,
- * and its products keep the tensor cores busy. */
+/* Cycles of the busiest multiprocessor, in full float32.  A warp issues instructions that read, split and
+ * add, and its products keep the tensor cores busy. */
 static double fine_cycles(const struct scatter *d, const struct mc_conv_shape *s)
 {
     const int warps = d->way->across * d->way->sets, rows = d->way->sets * d->lines;
-    const double steps = (double)(d->args.chunks * d->chunk / d->step) * (double)s->k[0] / (double)s->stride[0],
+    const double steps = (double)(d->args.chunks * d->chunk / d->step) * (double)s->k[0] /
+                         (double)s->stride[0],
                  y_lines = (double)conv_ceil(rows + s->k[1] - 1, s->stride[1]),
                  pairs = d->lines * (double)s->k[1] / (double)s->stride[1] * d->eights;
     const double issue = steps * (y_lines * d->tiles * 16 + pairs * (7 + 7 * d->tiles)),
                  tensor = steps * pairs * d->tiles * 15;
-    const double load = steps * d->step * y_lines * d->images * (double)(s->out[2] * d->size) / (d->unit == 16 ? 48 : 24);
+    const double load = steps * d->step * y_lines * d->images * (double)(s->out[2] * d->size) /
+                        (d->unit == 16 ? 48 : 24);
     const double tile = warps / 4.0 * (MC_MAX(issue, tensor) + MC_MIN(issue, tensor) / 4) + load / 4 +
                         rows * d->images * (double)(s->c * s->in[2]) / 3 + 1000 * (2 + d->lines);
     return (double)conv_ceil(d->args.tiles, mc_cuda_multiprocessors()) * tile;
@@ -142,7 +145,8 @@ static void arrange_fine(struct scatter *d, const struct mc_conv_shape *s)
     for (size_t w = 0; w < NELEM(fine_ways); w++) {
         const struct way *way = &fine_ways[w].way;
         for (int tiles = 1; tiles <= SIXTEENS; tiles++) {
-            for (int lines = 1; lines <= MOST_LINES && lines * tiles * d->eights <= fine_ways[w].sums; lines++) {
+            for (int lines = 1; lines <= MOST_LINES && lines * tiles * d->eights <= fine_ways[w].sums;
+                 lines++) {
                 if (way->across * tiles < d->sixteens) {
                     continue;
                 }
@@ -239,9 +243,9 @@ static bool roomy(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype == MC_FLOAT64               ? "takes halves and float32"
-           : p->s.pass != CONV_INPUTS           ? "computes gradients of inputs only"
-           : mc_small_channels_refuse(p)        ? mc_small_channels_refuse(p)
+    return p->dtype == MC_FLOAT64                              ? "takes halves and float32"
+           : p->s.pass != CONV_INPUTS                          ? "computes gradients of inputs only"
+           : mc_small_channels_refuse(p)                       ? mc_small_channels_refuse(p)
            : p->at.y[4] != 1 && p->s.out[2] > 1 && !is_fine(p) ? "requires contiguous lines of y"
            : !small(p) ? "takes small filters, and lines of y of up to 512 positions"
            : !roomy(p) ? "cannot keep lines this long in shared memory"

@@ -16,8 +16,8 @@
  * lines.  Each set has every GW-th line, so that a line of y gives work to as many sets as possible.
  *
  * Compiled in beside these: OH x OW positions of y; UNIT: bytes of y that can be fetched at once; PITCH:
- * cells of y's lines in the ring, and ZPITCH: of z's; NE: eights of C * KW.  BESIDE: y's filters are contiguous,
- * and PITCH cells of the ring are those of a position (floats only). */
+ * cells of y's lines in the ring, and ZPITCH: of z's; NE: eights of C * KW.  BESIDE: y's filters are
+ * contiguous, and PITCH cells of the ring are those of a position (floats only). */
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
 typedef mc_small_channels_spread_args args;
 
@@ -138,7 +138,7 @@ template <bool Whole> __device__ __forceinline__ void bring_positions(const args
             } else if (Whole) {
                 *(uint4 *)at = make_uint4(0, 0, 0, 0);
             } else {
-                fetch4((float *)at, f < some ? (const float *)(from + v * p.ys[3] + f) : (const float *)p.y, f < some);
+                fetch4((float *)at, (const float *)(f < some ? from + v * p.ys[3] + f : p.y), f < some);
             }
         }
     }
@@ -322,7 +322,8 @@ __device__ __noinline__ float plain_sum(const args &p, int image, int c, int r, 
 {
     float sum = 0;
     for (int k = 0; k < KD * KH * KW; k++) {
-        const int plane = read_from(image, k / (KH * KW)), down = r + p.pad[0] - k / KW % KH, right = q + p.pad[1] - k % KW, u = down / SH, v = right / SW;
+        const int plane = read_from(image, k / (KH * KW)), down = r + p.pad[0] - k / KW % KH,
+                  right = q + p.pad[1] - k % KW, u = down / SH, v = right / SW;
         if (plane < 0 || down < 0 || right < 0 || u * SH != down || v * SW != right || u >= OH || v >= OW) {
             continue;
         }

@@ -261,7 +261,8 @@ static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)p->s.c : 1;
     const int64_t *const at = d->args.base.xs;
-    return at[3] == mixed && (p->s.in[0] == 1 || d->args.base.deep[0] % each == 0) && at[0] % each == 0 && at[2] % each == 0 && (d->inside || at[1] % each == 0);
+    return at[3] == mixed && (p->s.in[0] == 1 || d->args.base.deep[0] % each == 0) && at[0] % each == 0 &&
+           at[2] % each == 0 && (d->inside || at[1] % each == 0);
 }
 
 /* Does a plane of y begin where the one before it ends? */
@@ -390,8 +391,8 @@ static double estimate(const struct mc_problem *p_)
     shape(&d, p);
     grids(&d, &p->s);
     const double fine = d.fine ? 3 : 1;
-    const double work = all_work(&d, &p->s) * fine * d.blocks * (p->s.pass == CONV_FORWARD ? d.warps / WARPS : 1) *
-                        d.base.grid.blocks[1],
+    const double work = all_work(&d, &p->s) * fine * d.blocks *
+                        (p->s.pass == CONV_FORWARD ? d.warps / WARPS : 1) * d.base.grid.blocks[1],
                  positions = (double)(d.args.base.n * p->s.f * p->s.out[1] * p->s.out[2]);
     const double single_elements = d.fours ? 0 : positions * MC_MAX(d.across, 1);
     return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds +

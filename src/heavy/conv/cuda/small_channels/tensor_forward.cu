@@ -1,8 +1,10 @@
 /* tensor_forward.cu: forward convolution of few channels on tensor cores (tensor.cu).
  *
  * A warp has PE eights of positions times FE eights of filters; its block makes the fragments of filters
- * once.  With PAIRS a tile of x has one scale, and each filter has one.  The contiguous axis of y is the columns of the product: G eights of them are permuted so that a
- * lane has RUN contiguous ones, which it writes at once. */
+ * once.  With PAIRS a tile of x has one scale, and each filter has one.
+ *
+ * The contiguous axis of y is the columns of the product: G eights of them are permuted so that a lane has RUN
+ * contiguous ones, which it writes at once. */
 enum { STEPS = (TAPS + STEP - 1) / STEP, KEPT = STEPS * FE <= (PAIRS ? 8 : 16), RUN = 2 * G };
 enum { REGISTERS = PAIRS ? 4 : 2 };     /* of a lane's terms of an eight */
 enum { ROWS = BESIDE ? PE : FE, COLUMNS = BESIDE ? FE : PE };
@@ -156,8 +158,8 @@ __device__ __forceinline__ void bases(const args &p, int (&base)[PE], int positi
     }
 }
 
-/* Terms beyond the last tap are zeros: the cells read there may be infinite.  (With PAIRS they are those of the
- * first tap, and such a sum is broken anyway.) */
+/* Terms beyond the last tap are zeros: the cells read there may be infinite.  With PAIRS they are those of the
+ * first tap, with which the sum is broken anyway. */
 __device__ __forceinline__ void beyond(u32 (&mask)[2], int first)
 {
     cell v[LANE];
@@ -306,7 +308,8 @@ __device__ __noinline__ float plain_sum(const args &p, const tile &a, int positi
     const int row = (a.row + line - image * OH) * SH - p.pad[0], col = (position - line * OW) * SW - p.pad[1];
     float sum = 0;
     for (int k = 0; k < TAPS; k++) {
-        const int plane = read_by(a.image + image, k / (KH * KW) % KD), r = row + k / KW % KH, q = col + k % KW;
+        const int plane = read_by(a.image + image, k / (KH * KW) % KD), r = row + k / KW % KH,
+                  q = col + k % KW;
         if (plane >= 0 && r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
             const i64 at = x_plane(p, plane) + k / (KD * KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3];
             sum += get<float>(p.x[at]) * get<float>(p.w[filter_at(p, f, k)]);
@@ -361,7 +364,8 @@ __device__ __forceinline__ void put_all(const args &p, const tile &a,
             for (int i = 0; i < RUN; i++) {
                 v[i] = sum[row / 2][q * G + i / 2][row % 2 * 2 + i % 2];
                 if (PAIRS) {
-                    v[i] = v[i] * undo * __uint_as_float(largest[BESIDE ? (q * G + i / 2) * 8 + turn / RUN * 2 + i % 2 : r]);
+                    const int f = BESIDE ? (q * G + i / 2) * 8 + turn / RUN * 2 + i % 2 : r;
+                    v[i] = v[i] * undo * __uint_as_float(largest[f]);
                 }
             }
             put_run(p, a, v, position0 + (BESIDE ? r : c), positions, f0 + (BESIDE ? c : r));

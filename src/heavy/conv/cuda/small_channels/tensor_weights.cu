@@ -252,7 +252,8 @@ __device__ __noinline__ float plain_sum(const args &p, int f, int k)
                   q = v * SW - p.pad[1] + k % KW;
         const int n = (int)(e / OW / OH), plane = read_by(n, k / (KH * KW) % KD);
         if (plane >= 0 && r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
-            sum += get<float>(p.x[x_plane(p, plane) + k / (KD * KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3]]) *
+            const i64 at = x_plane(p, plane) + k / (KD * KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3];
+            sum += get<float>(p.x[at]) *
                    get<float>(p.y[y_plane(p, n) + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]);
         }
     }

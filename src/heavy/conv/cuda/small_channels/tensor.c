@@ -108,7 +108,7 @@ static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
     if (s->pass == CONV_FORWARD) {
         const double steps = mc_small_channels_up(d->taps, d->step) / d->step,
                      step = 1.5 * lane * d->positions + d->eights * (1 + d->positions / 2);
-        return 100 + bring +
+        return (d->pairs ? 400 : 100) + bring +
                mc_small_channels_up(positions, d->warps * 8 * d->positions) / (d->warps * 8 * d->positions) *
                    (20 * d->positions + steps * step + 4 * d->positions * d->eights);
     }

@@ -3,8 +3,8 @@
  * A warp has PE eights of positions times FE eights of filters; its block makes the fragments of filters
  * once.  With PAIRS a tile of x has one scale, and each filter has one.
  *
- * The contiguous axis of y is the columns of the product: G eights of them are permuted so that a lane has RUN
- * contiguous ones, which it writes at once. */
+ * The contiguous axis of y is the columns of the product: G eights of them are permuted so that a lane has
+ * RUN contiguous ones, which it writes at once. */
 enum { STEPS = (TAPS + STEP - 1) / STEP, KEPT = STEPS * FE <= (PAIRS ? 8 : 16), RUN = 2 * G };
 enum { REGISTERS = PAIRS ? 4 : 2 };     /* of a lane's terms of an eight */
 enum { ROWS = BESIDE ? PE : FE, COLUMNS = BESIDE ? FE : PE };
@@ -158,8 +158,8 @@ __device__ __forceinline__ void bases(const args &p, int (&base)[PE], int positi
     }
 }
 
-/* Terms beyond the last tap are zeros: the cells read there may be infinite.  With PAIRS they are those of the
- * first tap, with which the sum is broken anyway. */
+/* Terms beyond the last tap are zeros: the cells read there may be infinite.  With PAIRS they are those of
+ * the first tap, with which the sum is broken anyway. */
 __device__ __forceinline__ void beyond(u32 (&mask)[2], int first)
 {
     cell v[LANE];
@@ -318,7 +318,8 @@ __device__ __noinline__ float plain_sum(const args &p, const tile &a, int positi
     return sum;
 }
 
-/* RUN contiguous results, from a position and a filter on. */
+/* RUN contiguous results, from a position and a filter on.  Check: some of them may be broken. */
+template <bool Check>
 __device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int position,
                                         int positions, int f)
 {
@@ -326,7 +327,7 @@ __device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)
         return;
     }
 #pragma unroll
-    for (int i = 0; FINE && i < RUN; i++) {
+    for (int i = 0; Check && i < RUN; i++) {
         if (broken(v[i]) && (BESIDE ? f + i < p.f : position + i < positions)) {
             v[i] = plain_sum(p, a, BESIDE ? position : position + i, BESIDE ? f + i : f);
         }
@@ -349,6 +350,7 @@ __device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)
     }
 }
 
+template <bool Check>
 __device__ __forceinline__ void put_all(const args &p, const tile &a,
                                         const float (&sum)[ROWS / 2][COLUMNS][4], float undo, int position0,
                                         int positions, int f0)
@@ -368,9 +370,20 @@ __device__ __forceinline__ void put_all(const args &p, const tile &a,
                     v[i] = v[i] * undo * __uint_as_float(largest[f]);
                 }
             }
-            put_run(p, a, v, position0 + (BESIDE ? r : c), positions, f0 + (BESIDE ? c : r));
+            put_run<Check>(p, a, v, position0 + (BESIDE ? r : c), positions, f0 + (BESIDE ? c : r));
         }
     }
+}
+
+/* Is one of these sums broken? */
+__device__ __forceinline__ bool any_broken(const float (&sum)[ROWS / 2][COLUMNS][4])
+{
+    float zero = 0;
+#pragma unroll
+    for (int e = 0; e < ROWS / 2 * COLUMNS * 4; e++) {
+        zero += sum[e / 4 / COLUMNS][e / 4 % COLUMNS][e % 4] * 0;
+    }
+    return FINE && !(zero == 0);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const __grid_constant__ args p)
@@ -417,7 +430,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const _
                 read_filters(kept[0], filters + (STEPS - 1) * FE * 32 + lane);
                 step(sum, x, base, shift[(STEPS - 1) * 4 + lane % 4], kept[0], mask, true);
             }
-            put_all(p, a, sum, undo, position0, positions, f0);
+            if (any_broken(sum)) {
+                put_all<FINE>(p, a, sum, undo, position0, positions, f0);
+            } else {
+                put_all<false>(p, a, sum, undo, position0, positions, f0);
+            }
         }
     }
 }

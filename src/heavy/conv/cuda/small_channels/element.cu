@@ -66,9 +66,12 @@ __device__ __forceinline__ int read_from(int i, int kd)
     return far >= 0 && d * SD == far && d < OD ? i / ID * OD + d : -1;
 }
 
-/* Address of tap k of filter f; taps are counted over all channels. */
+/* Address of tap k of filter f; taps are counted over all channels.  TAPS_DENSE: they are contiguous. */
 template <class Args> __device__ __forceinline__ i64 filter_at(const Args &p, int f, int k)
 {
+    if (TAPS_DENSE) {
+        return f * p.ws[0] + k;
+    }
     return f * p.ws[0] + k / (KD * KH * KW) * p.ws[1] + k / (KH * KW) % KD * p.deep[1] +
            k / KW % KH * p.ws[2] + k % KW * p.ws[3];
 }

@@ -58,6 +58,10 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
     const struct mc_conv_shape *s = &p->s;
     mc_str_addf(defines, "#define KD %d\n#define SD %d\n#define PD (%d)\n#define ID %d\n#define OD %d\n",
                 (int)s->k[0], (int)s->stride[0], (int)s->pad[0], (int)s->in[0], (int)s->out[0]);
+    const int64_t *const w = p->at.w, *const k = s->k;
+    const bool dense = !s->flip && w[4] == 1 && w[3] == k[2] && w[2] == k[1] * k[2] &&
+                       w[1] == k[0] * k[1] * k[2];
+    mc_str_addf(defines, "#define TAPS_DENSE %d\n", dense);
     const bool fine = p->dtype == MC_FLOAT32 && !p->tf32;
     mc_str_addf(defines, "#define FINE %d\n#define PAIRS %d\n", fine, fine && d->pass == CONV_FORWARD);
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",

@@ -1,5 +1,5 @@
 /* tensor.c: images of few channels on a GPU's tensor cores (tensor.cu), as in the first layer of a net in
- * halves, or where TF32 is allowed: forward and the gradient of the filters.
+ * halves, in TF32 where that is allowed, or in full float32: forward and the gradient of the filters.
  *
  * Invariant: a block's tile of x, forward with the fragments of filters, and for weights its sums, fit in
  * shared memory. */

@@ -1,8 +1,8 @@
 /* tensor.cu: convolution of images of few channels on tensor cores: shared by tensor_forward.cu and
  * tensor_weights.cu.
  *
- * A tile's rows of x are in shared memory with their border of zeros, as cells: halves, or floats rounded
- * to TF32.  Terms are gathered from there, one by one, into the registers that tensor cores read.  No
+ * A tile's rows of x are in shared memory with their border of zeros, as cells: halves, floats rounded to
+ * TF32, floats, or floats as pairs of halves (element.cu).  Terms are gathered from there, one by one, into the registers that tensor cores read.  No
  * matrix of windows is stored, and the addresses of taps need not be regular.
  *
  * An eight of rows or columns takes two registers: lane l has row (or column) l / 4, and of the STEP terms

@@ -3,8 +3,8 @@
  *
  * A tile's rows of x are in shared memory with their border of zeros, as cells: halves, floats rounded to
  * TF32, floats, or floats as pairs of halves (element.cu).  Terms are gathered from there, one by one, into
- * the registers that tensor cores read.  No
- * matrix of windows is stored, and the addresses of taps need not be regular.
+ * the registers that tensor cores read.  No matrix of windows is stored, and the addresses of taps need not
+ * be regular.
  *
  * An eight of rows or columns takes two registers: lane l has row (or column) l / 4, and of the STEP terms
  * of a product the LANE terms from l % 4 * LANE on.  Two eights are the rows of a product, one is its

@@ -1,6 +1,7 @@
 /* t_cuda_own.c: convolutions on a GPU by solvers of our own, each on problems of the kind that it is for. */
 #include "cuda_problems.h"
 #include "heavy/gemm/cuda/hopper.h"
+#include <math.h>
 
 /* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room
  * for at once; spectra in float32, and in halves, where operands may lie anywhere but with gaps. */
@@ -81,7 +82,8 @@ TEST(cuda_few_channels_on_tensor_cores)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f64 i18x32 k3x3 p1x1 flip", "n2c3f20 i40x43 k7x7 s2x2 p3x3",
                                           "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c4f130 i50 k11 p5", "n301c1f3 i6x6 k3x2", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip",
-                                          "n3c3f12 i9x30 k11x11 p7x5", "n9c2f16 i16x16 k3x3 p1x1" };
+                                          "n3c3f12 i9x30 k11x11 p7x5", "n9c2f16 i16x16 k3x3 p1x1",
+                                          "n2c3f20 i5x20x23 k3x5x5 s1x2x2 p1x2x2", "n2c2f9 i6x9x16 k2x3x3 s2x1x1 p1x1x1 flip", "n1c3f64 i6x24x28 k3x7x7 s1x2x2 p1x3x3" };
     static const struct {
         int variant;
         bool tf32, x_otherwise;
@@ -102,7 +104,7 @@ TEST(cuda_few_channels_on_tensor_cores)
                     lay_out(&p, CONV_X, p.at.x, p.at.y[1] == 1 ? BC01 : B01C);
                 }
                 one(&p.base, &mc_conv_cuda_small_channels_tensor, &t);
-                wanted += p.dtype != MC_FLOAT32 || p.tf32;
+                wanted++;
             }
         }
     }
@@ -117,11 +119,14 @@ TEST(cuda_few_channels_spread)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n3c3f40 i20x41 k11x11", "n7c1f9 i13x11 k3x3 p1x1", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip", "n2c4f130 i50 k11 p5",
                                           "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c3f20 i17x300 k3x3 p1x1", "n2c1f200 i40x43 k9x8 p3x3", "n3c1f4 i9x11 k2x1 s3x4",
-                                          "n2c3f17 i12x16 k3x3 p-1x-2 q0x-1", "n3c3f12 i9x30 k11x11 p7x5", "n2c4f8 i6x40 k2x20 p0x3" };
+                                          "n2c3f17 i12x16 k3x3 p-1x-2 q0x-1", "n3c3f12 i9x30 k11x11 p7x5", "n2c4f8 i6x40 k2x20 p0x3",
+                                          "n2c3f20 i5x20x23 k3x5x5 s1x2x2 p1x2x2", "n2c2f9 i6x9x16 k2x3x3 s2x1x1 p1x1x1 flip", "n1c3f64 i6x24x28 k3x7x7 s1x2x2 p1x3x3" };
     static const struct {
         int variant;
         bool tf32, x_otherwise;
-    } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true } };
+    } kinds[] = { { 12 },      { 0, true }, { 5 }, { 2, true }, { 5, false, true },
+                  { 8, true }, { 9, true }, { 0 }, { 2 },       { 8 },
+                  { 9 },       { 1 } };
     struct column_sums t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();
@@ -138,6 +143,106 @@ TEST(cuda_few_channels_spread)
     }
     tell(&t, 1);
     CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
+}
+
+/* In full float32, by the error of a result of some solver; -1: it refuses. */
+static double error_by(const struct mc_conv_problem *p, const struct mc_solver *solver)
+{
+    void *operand[8];
+    double error = -1;
+    struct mc_plan *plan = solver->refuse && solver->refuse(&p->base) ? NULL : mc_plan_with(&p->base, solver);
+    if (plan && p->base.family->operands(&p->base, operand) >= 0) {
+        void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
+        CHECK(plan->run(plan, operand, work, 0) >= 0, "%s: %s", solver->name, mc_last_error());
+        error = mc_conv_cuda_error(&p->base, operand);
+        mc_site_cuda.give(work);
+        p->base.family->discard(&p->base, operand);
+    }
+    mc_plan_free(plan);
+    return error;
+}
+
+/* Products of split operands are as exact as sums of float32 products in blocks. */
+TEST(cuda_few_channels_split_are_as_exact_as_float32)
+{
+    static const char *const shapes[] = { "n2c3f16 i40x44 k7x7 s2x2 p3x3", "n4c1f8 i48x40 k3x3 p1x1",
+                                          "n2c3f24 i6x24x20 k3x7x7 s1x2x2 p1x3x3" };
+    GPU_OR_SKIP();
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            const struct mc_conv_problem p = convolution(shapes[i], (enum mc_conv_pass)pass, &variants[0]);
+            const double plain = error_by(&p, &mc_conv_cuda_direct),
+                         split = error_by(&p, pass == CONV_INPUTS ? &mc_conv_cuda_small_channels_scatter
+                                                                  : &mc_conv_cuda_small_channels_tensor);
+            CHECK(plain >= 0 && split >= 0 && split <= 1.5 * plain + 0x1p-24,
+                  "%s, pass %d: split operands are off by %.2e, a plain sum by %.2e", shapes[i], pass, split,
+                  plain);
+        }
+    }
+}
+
+/* Infinities and NaN among operands: results are those of float32. */
+TEST(cuda_few_channels_split_infinities)
+{
+    enum { N = 2, F = 9, IN = 11, OUT = 6, K = 3 };
+    static float x[N][IN][IN], w[F][K][K], y[N][F][OUT][OUT];
+    static double want[3][N * F * IN * IN];
+    static float got[N * F * IN * IN];
+    const size_t bytes[] = { sizeof x, sizeof w, sizeof y };
+    const int counts[] = { N * IN * IN, F * K * K, N * F * OUT * OUT };
+    void *host[] = { x, w, y };
+    GPU_OR_SKIP();
+    for (int r = 0; r < 3; r++) {
+        for (int i = 0; i < counts[r]; i++) {
+            ((float *)host[r])[i] = (float)((i * 37 + r) % 23) / 7 - 1.5f;
+        }
+    }
+    x[0][4][5] = INFINITY;
+    x[1][9][2] = 1e5f;
+    w[2][1][1] = -INFINITY;
+    y[0][3][2][4] = INFINITY;
+    y[1][5][0][0] = NAN;
+    for (int n = 0; n < N; n++) {
+        for (int f = 0; f < F; f++) {
+            for (int e = 0; e < OUT * OUT * K * K; e++) {
+                const int u = e / (K * K) / OUT, v = e / (K * K) % OUT, a = e / K % K, b = e % K,
+                          r = 2 * u - 1 + a, q = 2 * v - 1 + b;
+                if (r >= 0 && r < IN && q >= 0 && q < IN) {
+                    want[CONV_Y][((n * F + f) * OUT + u) * OUT + v] += (double)x[n][r][q] * w[f][a][b];
+                    want[CONV_X][(n * IN + r) * IN + q] += (double)y[n][f][u][v] * w[f][a][b];
+                    want[CONV_W][(f * K + a) * K + b] += (double)x[n][r][q] * y[n][f][u][v];
+                }
+            }
+        }
+    }
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        const struct mc_conv_problem p = convolution("n2c1f9 i11x11 k3x3 s2x2 p1x1", (enum mc_conv_pass)pass,
+                                                     &variants[0]);
+        const int result = mc_conv_result((enum mc_conv_pass)pass);
+        struct mc_cuda *d = mc_cuda_current();
+        void *operand[8];
+        struct mc_plan *plan = mc_plan_with(&p.base, pass == CONV_INPUTS
+                                                         ? &mc_conv_cuda_small_channels_scatter
+                                                         : &mc_conv_cuda_small_channels_tensor);
+        REQUIRE(plan && p.base.family->operands(&p.base, operand) >= 0, "%s", mc_last_error());
+        void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
+        for (int r = 0; r < 3; r++) {
+            CHECK(mc_cuda_copy_to_device(d, operand[r], host[r], bytes[r]) >= 0, "%s", mc_last_error());
+        }
+        CHECK(plan->run(plan, operand, work, 0) >= 0 &&
+                  mc_cuda_copy_to_host(d, got, operand[result], bytes[result]) >= 0,
+              "%s", mc_last_error());
+        for (int i = 0; i < counts[result]; i++) {
+            const double to = want[result][i], off = fabs(got[i] - to);
+            CHECK(isnan(to)          ? isnan(got[i])
+                  : isinf((float)to) ? isinf(got[i]) && (got[i] > 0) == (to > 0)
+                                     : off <= 1e-5 * MC_MAX(fabs(to), 10),
+                  "pass %d, element %d: %g, not %g", pass, i, got[i], to);
+        }
+        mc_site_cuda.give(work);
+        p.base.family->discard(&p.base, operand);
+        mc_plan_free(plan);
+    }
 }
 
 /* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places

@@ -24,13 +24,14 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define DEPTHWISE                                                                                             \
     "#define A float\n#define FLOAT 1\n#define M 1\n#define CB 8\n#define BLOCKS 4\n#define KH 3\n#define KW 5\n#define SH 2\n#define SW 2\n" \
     "#define DH 1\n#define DW 2\n#define PH 1\n#define PW 2\n"
-#define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
+#define FLAT "#define KD 1\n#define SD 1\n#define PD (0)\n#define ID 1\n#define OD 1\n"
+#define FEW1 FLAT "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
     "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
-#define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
+#define FEW3 "#define KD 3\n#define SD 1\n#define PD (1)\n#define ID 5\n#define OD 5\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
     "#define DENSE 1\n#define STRAIGHT 1\n#define INSIDE 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n#define BLOCKS 2\n"
-#define SPREAD3 "#define C 3\n#define KH 11\n#define KW 11\n#define SH 1\n#define SW 1\n#define OH 118\n#define OW 118\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 2\n" \
+#define SPREAD3 "#define KD 2\n#define SD 2\n#define PD (1)\n#define ID 4\n#define OD 2\n#define C 3\n#define KH 11\n#define KW 11\n#define SH 1\n#define SW 1\n#define OH 118\n#define OW 118\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 2\n" \
     "#define NE 5\n#define IMAGES 1\n#define SLOTS 3\n#define ZPITCH 132\n"
-#define SPREAD1 "#define C 1\n#define KH 5\n#define KW 7\n#define SH 2\n#define SW 3\n#define OH 24\n#define OW 48\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 4\n" \
+#define SPREAD1 FLAT "#define C 1\n#define KH 5\n#define KW 7\n#define SH 2\n#define SW 3\n#define OH 24\n#define OW 48\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 4\n" \
     "#define NE 1\n#define IMAGES 2\n#define SLOTS 2\n#define ZPITCH 52\n"
 #define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS 8\n#define BESIDE 1\n"
 #define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define BESIDE 1\n"
@@ -126,30 +127,31 @@ static const struct {
       { "#define BESIDE 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define BESIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
         "#define BESIDE 1\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 2\n" },
-      { "#define FORWARD 1\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q "
+      { FLAT "#define FORWARD 1\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q "
         "8\n#define TA 1\n",
-        "#define FORWARD 0\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q "
+        FLAT "#define FORWARD 0\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q "
         "4\n#define TA 3\n" } },
     { &mc_conv_small_channels_forward_text,
-      { "#define T half\n" FEW1 "#define BESIDE 0\n#define G 4\n",
-        "#define T bf16\n" FEW1 "#define BESIDE 1\n#define G 4\n",
-        "#define T float\n" FEW3 "#define BESIDE 0\n#define G 1\n",
-        "#define T bf16\n" FEW3 "#define BESIDE 1\n#define G 4\n",
-        "#define T float\n" FEW3 "#define BESIDE 1\n#define G 2\n" },
+      { "#define T half\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" FEW1 "#define BESIDE 0\n#define G 4\n",
+        "#define T bf16\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" FEW1 "#define BESIDE 1\n#define G 4\n",
+        "#define T float\n#define TAPS_DENSE 1\n#define FINE 1\n#define PAIRS 1\n" FEW3 "#define BESIDE 0\n#define G 1\n",
+        "#define T bf16\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" FEW3 "#define BESIDE 1\n#define G 4\n",
+        "#define T float\n#define TAPS_DENSE 1\n#define FINE 1\n#define PAIRS 1\n" FEW3 "#define BESIDE 1\n#define G 2\n" },
       { "#define FE 8\n#define PE 4\n#define WARPS 8\n" } },
     { &mc_conv_small_channels_weights_text,
-      { "#define T half\n" FEW1 "#define BESIDE 0\n#define U 2\n#define WHOLE true\n",
-        "#define T bf16\n" FEW1 "#define BESIDE 1\n#define U 4\n#define WHOLE true\n",
-        "#define T float\n" FEW3 "#define BESIDE 0\n#define U 2\n#define WHOLE false\n",
-        "#define T bf16\n" FEW3 "#define BESIDE 1\n#define U 8\n#define WHOLE true\n",
-        "#define T float\n" FEW3 "#define BESIDE 1\n#define U 4\n#define WHOLE false\n" },
+      { "#define T half\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" FEW1 "#define BESIDE 0\n#define U 2\n#define WHOLE true\n",
+        "#define T bf16\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" FEW1 "#define BESIDE 1\n#define U 4\n#define WHOLE true\n",
+        "#define T float\n#define TAPS_DENSE 1\n#define FINE 1\n#define PAIRS 0\n" FEW3 "#define BESIDE 0\n#define U 2\n#define WHOLE false\n",
+        "#define T bf16\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" FEW3 "#define BESIDE 1\n#define U 8\n#define WHOLE true\n",
+        "#define T float\n#define TAPS_DENSE 1\n#define FINE 1\n#define PAIRS 0\n" FEW3 "#define BESIDE 1\n#define U 4\n#define WHOLE false\n" },
       { "#define S16 4\n#define EK 5\n#define ACROSS 4\n#define DOWN 2\n" } },
     { &mc_conv_small_channels_spread_text,
-      { "#define T half\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
-        "#define T bf16\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
-        "#define T float\n" SPREAD3 "#define CF 48\n#define PITCH 136\n#define UNIT 4\n",
-        "#define T bf16\n" SPREAD1 "#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
-        "#define T float\n" SPREAD1 "#define CF 24\n#define PITCH 56\n#define UNIT 4\n" },
+      { "#define T half\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" SPREAD3 "#define BESIDE 0\n#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
+        "#define T bf16\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" SPREAD3 "#define BESIDE 0\n#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
+        "#define T float\n#define TAPS_DENSE 1\n#define FINE 1\n#define PAIRS 0\n" SPREAD3 "#define BESIDE 0\n#define CF 48\n#define PITCH 136\n#define UNIT 4\n",
+        "#define T float\n#define TAPS_DENSE 1\n#define FINE 1\n#define PAIRS 0\n" SPREAD3 "#define BESIDE 1\n#define CF 48\n#define PITCH 52\n#define UNIT 16\n",
+        "#define T bf16\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" SPREAD1 "#define BESIDE 0\n#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
+        "#define T float\n#define TAPS_DENSE 0\n#define FINE 0\n#define PAIRS 0\n" SPREAD1 "#define BESIDE 0\n#define CF 24\n#define PITCH 56\n#define UNIT 4\n" },
       { "#define HAS_C0 0\n", "#define HAS_C0 1\n" } },
     { &mc_conv_space_to_depth_text,
       { "#define INDEX unsigned\n", "#define INDEX u64\n" },
@@ -213,9 +215,9 @@ static const struct {
       { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" },
       { POOL "#define FORWARD 1\n#define GATHER 0\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pooled_small_channels_text,
-      { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define NT 3\n#define W1 "
+      { FLAT "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define NT 3\n#define W1 "
         "2\n#define W2 2\n#define S1 2\n#define S2 2\n",
-        "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define NT 4\n#define W1 "
+        FLAT "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define NT 4\n#define W1 "
         "3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
       { "#define FORWARD 1\n#define BITS 0\n", "#define FORWARD 0\n#define BITS 0\n",
         "#define FORWARD 1\n#define BITS 1\n", "#define FORWARD 0\n#define BITS 1\n" } },

@@ -352,6 +352,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, MT * NT > 8 ? 1 : 2)
 
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    add_blocks(p, [&](i64 at, float sum) { p.w[at] = sum; });
+    add_blocks(p, [&](int f, int k, float sum) { p.w[weight_at(p.ws, f, k)] = sum; });
 }
 #endif

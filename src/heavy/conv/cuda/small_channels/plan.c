@@ -16,9 +16,11 @@ void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channe
                              const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    *a = (struct mc_small_channels_args){
-        .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta
-    };
+    *a = (struct mc_small_channels_args){ .n = (int)(s->n * (s->pass == CONV_INPUTS ? s->in[0] : s->out[0])),
+                                          .f = (int)s->f,
+                                          .deep = { p->at.x[2], p->at.w[2], p->at.y[2] },
+                                          .alpha = (float)p->alpha,
+                                          .beta = (float)p->beta };
     *d = (struct mc_small_channels){ .pass = s->pass, .nhwc = p->at.y[1] == 1 && p->at.y[4] != 1 };
     copy4(a->xs, p->at.x, p->at.x + 3);
     copy4(a->ws, p->at.w, p->at.w + 3);
@@ -28,15 +30,16 @@ void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channe
         a->out[i] = (int)s->out[i + 1];
         a->pad[i] = (int)s->pad[i + 1];
     }
-    for (int i = 1; i < 3 && s->flip; i++) {
-        d->w_first += (s->k[i] - 1) * p->at.w[2 + i];
-        a->ws[1 + i] = -a->ws[1 + i];
+    for (int i = 0; i < 3 && s->flip; i++) {
+        int64_t *const stride = i == 0 ? &a->deep[1] : &a->ws[1 + i];
+        d->w_first += (s->k[i] - 1) * *stride;
+        *stride = -*stride;
     }
 }
 
 void mc_small_channels_parts(struct mc_small_channels *d, const struct mc_conv_shape *s, int blocks)
 {
-    const int64_t weights = s->f * s->c * s->k[1] * s->k[2];
+    const int64_t weights = s->f * s->c * s->k[0] * s->k[1] * s->k[2];
     d->then_grid = (struct mc_grid){ { (unsigned)conv_ceil(weights, 32), 1, 1 }, { 256, 1, 1 }, 0 };
     d->base.workspace = (size_t)(blocks * weights) * sizeof(float);
 }
@@ -53,6 +56,14 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
                                const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
+    mc_str_addf(defines, "#define KD %d\n#define SD %d\n#define PD (%d)\n#define ID %d\n#define OD %d\n",
+                (int)s->k[0], (int)s->stride[0], (int)s->pad[0], (int)s->in[0], (int)s->out[0]);
+    const int64_t *const w = p->at.w, *const k = s->k;
+    const bool dense = !s->flip && w[4] == 1 && w[3] == k[2] && w[2] == k[1] * k[2] &&
+                       w[1] == k[0] * k[1] * k[2];
+    mc_str_addf(defines, "#define TAPS_DENSE %d\n", dense);
+    const bool fine = p->dtype == MC_FLOAT32 && !p->tf32;
+    mc_str_addf(defines, "#define FINE %d\n#define PAIRS %d\n", fine, fine && d->pass == CONV_FORWARD);
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
                 (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2]);
     mc_str_addf(defines, "#define BESIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",
@@ -107,8 +118,10 @@ enum { MOST_CHANNELS = 4 };
 static bool counted(const struct mc_conv_problem *p)
 {
     const int64_t most = INT32_MAX / 64;
-    bool ok = p->s.n < most && p->s.f < 4096 && p->s.n * p->s.out[1] < most;
-    for (int i = 1; i < 3; i++) {
+    const int64_t images = p->s.n * MC_MAX(p->s.in[0], p->s.out[0]);
+    bool ok = p->s.n < most && p->s.in[0] < 8192 && p->s.out[0] < 8192 && images < most && p->s.f < 4096 &&
+              images * p->s.out[1] < most;
+    for (int i = 0; i < 3; i++) {
         ok = ok && p->s.in[i] < 8192 && p->s.out[i] < 8192 && p->s.pad[i] < 4096 && p->s.pad[i] > -4096;
     }
     return ok;
@@ -120,10 +133,8 @@ const char *mc_small_channels_refuse(const struct mc_conv_problem *p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
            : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->s.c > MOST_CHANNELS           ? "takes up to four channels"
-           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
-               ? "takes one or two spatial axes"
-           : !counted(p)                                    ? "does not take images this large"
-           : p->s.dilation[1] != 1 || p->s.dilation[2] != 1 ? "takes no dilation"
+           : !counted(p)                      ? "does not take images this large"
+           : p->s.dilation[0] != 1 || p->s.dilation[1] != 1 || p->s.dilation[2] != 1 ? "takes no dilation"
            : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1
                ? "requires contiguous lines or filters of y"
                : NULL;

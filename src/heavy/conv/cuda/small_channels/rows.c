@@ -177,9 +177,11 @@ static const char *refuse(const struct mc_problem *p_)
     return p->dtype != MC_FLOAT32        ? "takes float32 only"
            : p->s.pass == CONV_INPUTS    ? "computes forward and gradients of filters"
            : mc_small_channels_refuse(p) ? mc_small_channels_refuse(p)
-           : !small(p)                   ? "takes small filters, strides up to 2"
-           : !fits(p)                    ? "cannot keep lines this long in shared memory"
-                                         : mc_cuda_needs_sm80();
+           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
+               ? "takes one or two spatial axes"
+           : !small(p) ? "takes small filters, strides up to 2"
+           : !fits(p)  ? "cannot keep lines this long in shared memory"
+                       : mc_cuda_needs_sm80();
 }
 
 static double estimate(const struct mc_problem *p)

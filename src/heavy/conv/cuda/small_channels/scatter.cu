@@ -16,14 +16,15 @@
  * lines.  Each set has every GW-th line, so that a line of y gives work to as many sets as possible.
  *
  * Compiled in beside these: OH x OW positions of y; UNIT: bytes of y that can be fetched at once; PITCH:
- * cells of y's lines in the ring, and ZPITCH: of z's; NE: eights of C * KW. */
+ * cells of y's lines in the ring, and ZPITCH: of z's; NE: eights of C * KW.  BESIDE: y's filters are
+ * contiguous, and PITCH cells of the ring are those of a position (floats only). */
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
 typedef mc_small_channels_spread_args args;
 
 enum { WARPS = PW * GW, THREADS = 32 * WARPS, ROWS = GW * R, STEPS = CF / STEP, ACROSS = (OW + 15) / 16 };
 /* FRAGMENTS: of one row of taps */
 enum {
-    LINE = CF * PITCH,
+    LINE = BESIDE ? ACROSS * 16 * PITCH : CF * PITCH,
     SLOT = IMAGES * LINE,
     COLUMNS = C * KW,
     LATE = SLOTS > 2,
@@ -32,24 +33,25 @@ enum {
 
 /* ---- fragments of filters ---- */
 
-__device__ __forceinline__ cell filter_cell(const args &p, int f, int column, int a)
+__device__ __forceinline__ cell filter_cell(const args &p, int f, int column, int kd, int a)
 {
     const bool valid = f < p.f && column < COLUMNS;
-    return valid ? cell_of(p.w[weight_at(p.ws, f, column / KW * KH * KW + a * KW + column % KW)]) : (cell)0;
+    return valid ? cell_of(p.w[filter_at(p, f, (column / KW * KD + kd) * KH * KW + a * KW + column % KW)])
+                 : (cell)0;
 }
 
 extern "C" __global__ void __launch_bounds__(256) filters(const __grid_constant__ args p)
 {
     follow();
-    for (int e = blockIdx.x * 256 + threadIdx.x; e < p.chunks * KH * FRAGMENTS; e += gridDim.x * 256) {
-        const int column = e / 32 % NE * 8 + e % 32 / 4, a = e / FRAGMENTS % KH;
-        const int f = e / FRAGMENTS / KH * CF + e / 32 / NE % STEPS * STEP + e % 4 * (LANE / 2);
+    for (int e = blockIdx.x * 256 + threadIdx.x; e < p.chunks * KD * KH * FRAGMENTS; e += gridDim.x * 256) {
+        const int column = e / 32 % NE * 8 + e % 32 / 4, a = e / FRAGMENTS % KH, pass = e / FRAGMENTS / KH;
+        const int f = pass / KD * CF + e / 32 / NE % STEPS * STEP + e % 4 * (LANE / 2);
         u32 r[2];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int first = f + i * (STEP / 2);
-            r[i] = filter_cell(p, first, column, a);
-            r[i] |= HALVES ? (u32)filter_cell(p, first + 1, column, a) << 16 : 0;
+            r[i] = filter_cell(p, first, column, pass % KD, a);
+            r[i] |= HALVES ? (u32)filter_cell(p, first + 1, column, pass % KD, a) << 16 : 0;
         }
         p.filters[e].x = r[0];
         p.filters[e].y = r[1];
@@ -58,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(256) filters(const __grid_constant_
 
 /* ---- the order of a block's tiles, their filters, and the lines of y that contribute ---- */
 
-struct walk { int number, image, row, chunk, first, line, last; };
+/* pass: chunk * KD + the tap along the first of three axes */
+struct walk { int number, image, row, pass, first, line, last; };
 
 __device__ __forceinline__ void enter(const args &p, walk &s, int t)
 {
@@ -66,7 +69,7 @@ __device__ __forceinline__ void enter(const args &p, walk &s, int t)
     s.number = t;
     s.image = block * IMAGES;
     s.row = (t - block * p.down) * ROWS;
-    s.chunk = 0;
+    s.pass = 0;
     const int before = s.row + p.pad[0] - (KH - 1), end = min(s.row + ROWS, p.in[0]) - 1 + p.pad[0];
     /* at least one line, even if none contributes */
     s.line = s.first = min(before > 0 ? (before + SH - 1) / SH : 0, OH - 1);
@@ -75,15 +78,15 @@ __device__ __forceinline__ void enter(const args &p, walk &s, int t)
 
 __device__ __forceinline__ bool ends(const args &p, const walk &s)
 {
-    return s.line == s.last && s.chunk == p.chunks - 1;
+    return s.line == s.last && s.pass == p.chunks * KD - 1;
 }
 
 __device__ __forceinline__ void advance(const args &p, walk &s)
 {
     if (s.line < s.last) {
         s.line++;
-    } else if (s.chunk < p.chunks - 1) {
-        s.chunk++;
+    } else if (s.pass < p.chunks * KD - 1) {
+        s.pass++;
         s.line = s.first;
     } else {
         enter(p, s, s.number + gridDim.x);
@@ -92,10 +95,10 @@ __device__ __forceinline__ void advance(const args &p, walk &s)
 
 /* ---- loads into shared memory ---- */
 
-__device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int chunk)
+__device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int pass)
 {
     for (int e = threadIdx.x * 2; e < KH * FRAGMENTS; e += THREADS * 2) {
-        fetch16((float *)(to + e), (const float *)(p.filters + (i64)chunk * KH * FRAGMENTS + e));
+        fetch16((float *)(to + e), (const float *)(p.filters + (i64)pass * KH * FRAGMENTS + e));
     }
 }
 
@@ -117,15 +120,43 @@ template <bool Whole> __device__ __forceinline__ void bring_line(const T *from, 
     }
 }
 
+/* (image, position, PITCH) */
+template <bool Whole> __device__ __forceinline__ void bring_positions(const args &p, const walk &s, cell *to)
+{
+    enum { EVERY = Whole ? 4 : 1, EACH_POSITION = CF / EVERY };
+    const int f0 = s.pass / KD * CF;
+    for (int i = 0; i < IMAGES; i++) {
+        const int plane = read_from(s.image + i, s.pass % KD);
+        const T *const from = p.y + y_plane(p, max(plane, 0)) + s.line * p.ys[2] + f0;
+        const int some = s.image + i < p.n && plane >= 0 ? p.f - f0 : 0;
+#pragma unroll 4
+        for (int e = threadIdx.x; e < OW * EACH_POSITION; e += THREADS) {
+            const int v = e / EACH_POSITION, f = e % EACH_POSITION * EVERY;
+            cell *const at = to + i * LINE + v * PITCH + f;
+            if (Whole && f < some) {
+                fetch16((float *)at, (const float *)(from + v * p.ys[3] + f));
+            } else if (Whole) {
+                *(uint4 *)at = make_uint4(0, 0, 0, 0);
+            } else {
+                fetch4((float *)at, (const float *)(f < some ? from + v * p.ys[3] + f : p.y), f < some);
+            }
+        }
+    }
+}
+
 /* (image, filter, PITCH) */
 template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p, const walk &s, cell *to)
 {
-    const int warp = threadIdx.x / 32, f0 = s.chunk * CF;
+    const int warp = threadIdx.x / 32, f0 = s.pass / KD * CF;
     for (int i = 0; i < IMAGES; i++) {
-        const T *from = p.y + (s.image + i) * p.ys[0] + s.line * p.ys[2] + (f0 + warp) * p.ys[1];
-        const int some = s.image + i < p.n ? p.f - f0 : 0;
+        const int plane = read_from(s.image + i, s.pass % KD);
+        const T *from = p.y + y_plane(p, max(plane, 0)) + s.line * p.ys[2] + (f0 + warp) * p.ys[1];
+        const int some = s.image + i < p.n && plane >= 0 ? p.f - f0 : 0;
 #pragma unroll 4
         for (int f = 0; f < CF; f += WARPS, from += WARPS * p.ys[1]) {
+            if (CF % WARPS != 0 && f + warp >= CF) {
+                break;
+            }
             const bool valid = f + warp < some;
             bring_line<Whole>(valid ? from : p.y, to + i * LINE + (f + warp) * PITCH, valid);
         }
@@ -134,7 +165,13 @@ template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p,
 
 __device__ __forceinline__ void bring(const args &p, const walk &s, cell *to)
 {
-    if (UNIT >= 4 && p.whole) {
+    if (BESIDE) {
+        if (UNIT == 16 && p.whole) {
+            bring_positions<UNIT == 16>(p, s, to);
+        } else {
+            bring_positions<false>(p, s, to);
+        }
+    } else if (UNIT >= 4 && p.whole) {
         bring_lines<(UNIT >= 4)>(p, s, to);
     } else {
         bring_lines<false>(p, s, to);
@@ -164,6 +201,9 @@ __device__ __forceinline__ int offset_at(int tile)
 {
     const int lane = threadIdx.x % 32, tile_in_slot = min(tile, IMAGES * ACROSS - 1);
     const int position = tile_in_slot % ACROSS * 16, first = tile_in_slot / ACROSS * LINE;
+    if (BESIDE) {
+        return first + (position + lane / 4) * PITCH + lane % 4;
+    }
     return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(position + lane / 8 % 2 * 8, PITCH - 8)
                            : lane % 4 * PITCH + position + lane / 4);
 }
@@ -176,7 +216,8 @@ __device__ __forceinline__ void read_positions(u32 (&a)[4], const cell *at)
     } else {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            a[i] = cell_of(__uint_as_float(at[i / 2 * 4 * PITCH + i % 2 * 8]));
+            const int next = BESIDE ? i / 2 * 4 + i % 2 * 8 * PITCH : i / 2 * 4 * PITCH + i % 2 * 8;
+            a[i] = cell_of(__uint_as_float(at[next]));
         }
     }
 }
@@ -192,7 +233,7 @@ __device__ __forceinline__ void multiply_line(float (&sum)[R][MT][NE][4], const 
         u32 a[MT][4];
 #pragma unroll
         for (int j = 0; j < MT; j++) {
-            read_positions(a[j], y + at[j] + k * STEP * PITCH);
+            read_positions(a[j], y + at[j] + k * STEP * (BESIDE ? 1 : PITCH));
         }
 #pragma unroll
         for (int i = Low; i < High; i++) {
@@ -276,17 +317,48 @@ __device__ __forceinline__ float gathered(const float *z, int q)
     return sum;
 }
 
-/* Line i of each set of warps. */
+/* The sum for an element of x in float32. */
+__device__ __noinline__ float plain_sum(const args &p, int image, int c, int r, int q)
+{
+    float sum = 0;
+    for (int k = 0; k < KD * KH * KW; k++) {
+        const int plane = read_from(image, k / (KH * KW)), down = r + p.pad[0] - k / KW % KH,
+                  right = q + p.pad[1] - k % KW, u = down / SH, v = right / SW;
+        if (plane < 0 || down < 0 || right < 0 || u * SH != down || v * SW != right || u >= OH || v >= OW) {
+            continue;
+        }
+        for (int f = 0; f < p.f; f++) {
+            sum += get<float>(p.y[y_plane(p, plane) + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]) *
+                   get<float>(p.w[filter_at(p, f, c * KD * KH * KW + k)]);
+        }
+    }
+    return sum;
+}
+
+/* Line i of each set of warps.  A warp takes PART positions of a line at a time. */
 __device__ __forceinline__ void put_lines(const args &p, const walk &s, const float *z, int i)
 {
-    const int width = p.in[1];
-    for (int e = threadIdx.x; e < GW * IMAGES * C * width; e += THREADS) {
-        const int plane = e / width, q = e - plane * width, c = plane % C,
+    enum { PART = 128 };
+    const int parts = (p.in[1] + PART - 1) / PART;
+    for (int e = threadIdx.x / 32; e < GW * IMAGES * C * parts; e += WARPS) {
+        const int plane = e / parts, first = (e - plane * parts) * PART, c = plane % C,
                   image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
-        if (r < p.in[0] && image < p.n) {
-            const i64 at = image * p.xs[0] + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
-            const float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
-            p.x[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
+        if (r >= p.in[0] || image >= p.n) {
+            continue;
+        }
+        const i64 line = x_plane(p, image) + c * p.xs[1] + r * p.xs[2];
+        const float *const from = z + plane * (KW * ZPITCH);
+#pragma unroll
+        for (int j = 0; j < PART / 32; j++) {
+            const int q = first + j * 32 + threadIdx.x % 32;
+            if (q < p.in[1]) {
+                const i64 at = line + q * p.xs[3];
+                float sum = q + p.pad[1] < 0 ? 0.f : gathered(from, q + p.pad[1]);
+                if (broken(sum)) {
+                    sum = plain_sum(p, image, c, r, q);
+                }
+                p.x[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
+            }
         }
     }
 }
@@ -335,14 +407,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_con
          turn = turn == SLOTS - 1 ? 0 : turn + 1, advance(p, current)) {
         fetched_before<SLOTS - 2>();
         __syncthreads();        /* this slot has arrived for all, and the previous one is free */
-        if (p.chunks > 1 && current.line == current.first) {
-            bring_filters(p, filters, current.chunk);
+        if (p.chunks * KD > 1 && current.line == current.first) {
+            bring_filters(p, filters, current.pass);
             fetched();
             __syncthreads();
         }
 #pragma unroll
         for (int late = 0; late < 2; late++) {  /* some warps multiply while others issue loads */
-            if (late == (LATE && threadIdx.x >= THREADS / 2) && ahead.number < p.tiles) {
+            if (late == (LATE && threadIdx.x / 32 >= WARPS / 2) && ahead.number < p.tiles) {
                 bring(p, ahead, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * SLOT);
             }
             if (late == 0) {

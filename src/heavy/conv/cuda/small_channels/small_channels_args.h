@@ -15,10 +15,12 @@ MC_ARGS_TYPE(uint2);
     const T *c0, *bias;                                                             \
     workspace;                                                                      \
     i64 xs[4], ws[4], ys[4];    /* strides: n, c (f), row, column; w: f, c, taps */ \
+    i64 deep[3];    /* strides along the first of three axes: x, w, y */ \
+    /* n: images; with three axes: planes of the result, or for weights of y */ \
     int n, f, in[2], out[2], pad[2];                                                \
     float alpha, beta;
 struct mc_small_channels_args { MC_SMALL_CHANNELS_MEMBERS(void *workspace) };
-MC_ARGS_SIZE(mc_small_channels_args, 184);
+MC_ARGS_SIZE(mc_small_channels_args, 208);
 
 #ifdef __cplusplus
 #define MC_SMALL_CHANNELS(workspace) MC_SMALL_CHANNELS_MEMBERS(workspace)
@@ -37,7 +39,7 @@ struct mc_small_channels_lines_args {      /* weights.cu */
     /* elements of y can be moved four at a time, along lines or filters */
     int whole;
 };
-MC_ARGS_SIZE(mc_small_channels_lines_args, 224);
+MC_ARGS_SIZE(mc_small_channels_lines_args, 248);
 
 struct mc_small_channels_tensor_args {     /* tensor_forward.cu, tensor_weights.cu */
     MC_SMALL_CHANNELS(float *parts)
@@ -46,13 +48,13 @@ struct mc_small_channels_tensor_args {     /* tensor_forward.cu, tensor_weights.
     int blocks;                 /* weights: number of partial sums */
     int whole, straight;        /* y's contiguous axis, and lines of x, can be moved as words */
 };
-MC_ARGS_SIZE(mc_small_channels_tensor_args, 216);
+MC_ARGS_SIZE(mc_small_channels_tensor_args, 240);
 
 struct mc_small_channels_spread_args {     /* scatter.cu */
-    MC_SMALL_CHANNELS(uint2 *filters)      /* (chunk, row of taps, step, eight, lane) */
+    MC_SMALL_CHANNELS(uint2 *filters)      /* (pass, row of taps, step, eight, lane) */
     int down, tiles, chunks;    /* tiles in a column of an image; all tiles; chunks of CF filters */
     int whole;                  /* y can be moved by UNITs */
 };
-MC_ARGS_SIZE(mc_small_channels_spread_args, 200);
+MC_ARGS_SIZE(mc_small_channels_spread_args, 224);
 
 #endif

@@ -1,5 +1,5 @@
 /* tensor.c: images of few channels on a GPU's tensor cores (tensor.cu), as in the first layer of a net in
- * halves, or where TF32 is allowed: forward and the gradient of the filters.
+ * halves, in TF32 where that is allowed, or in full float32: forward and the gradient of the filters.
  *
  * Invariant: a block's tile of x, forward with the fragments of filters, and for weights its sums, fit in
  * shared memory. */
@@ -48,12 +48,13 @@ struct tensor {
     bool inside;                /* x's channels are contiguous */
     bool fours, straight;       /* y (fours) and x (straight) can be moved as words where they are aligned */
     bool dense;                 /* a tile's positions are contiguous in y */
+    bool fine, pairs;           /* full float32; forward: as pairs of halves */
     int size, step;             /* bytes of an element; terms of a product */
     int pitch, left, lead;      /* cells of a line; before x's first cell; before the first window */
     int taps, eights, positions;   /* all taps; eights of filters and of positions of a warp */
     int run;                    /* contiguous elements of a lane */
     int across, sets, each;     /* weights: warps by taps, by positions; eights of taps of a warp */
-    int blocks;                 /* of a multiprocessor */
+    int blocks, warps;          /* of a multiprocessor; of a block */
 };
 
 /* ---- a call ---- */
@@ -84,9 +85,15 @@ static void set_line(struct tensor *d, const struct mc_conv_shape *s)
     d->pitch = (mc_small_channels_up(words - unit / 2, unit) + unit / 2) * 4 / d->size;
 }
 
+/* planes of x that a tile keeps for an image */
+static int planes_of(const struct tensor *d, const struct mc_conv_shape *s)
+{
+    return (int)((d->inside ? 1 : s->c) * s->k[0]);
+}
+
 static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
 {
-    return (size_t)(d->args.images * (d->inside ? 1 : (int)s->c) * d->args.lines * d->pitch * d->size);
+    return (size_t)d->args.images * (size_t)(planes_of(d, s) * d->args.lines * d->pitch * d->size);
 }
 
 /* The work of a tile, in about as many instructions of a warp: to load it, and to multiply. */
@@ -94,15 +101,15 @@ static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
     const int positions = a->images * a->rows * a->base.out[1], lane = d->step / 4;
-    const double lines = mc_small_channels_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) /
-                         WARPS;
+    const double lines = mc_small_channels_up((int64_t)a->images * a->lines * planes_of(d, s), d->warps) /
+                         d->warps;
     const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) *
                                            mc_small_channels_up(d->pitch * d->size, 512) / 512);
     if (s->pass == CONV_FORWARD) {
         const double steps = mc_small_channels_up(d->taps, d->step) / d->step,
                      step = 1.5 * lane * d->positions + d->eights * (1 + d->positions / 2);
-        return 100 + bring +
-               mc_small_channels_up(positions, WARPS * 8 * d->positions) / (WARPS * 8 * d->positions) *
+        return (d->pairs ? 400 : 100) + bring +
+               mc_small_channels_up(positions, d->warps * 8 * d->positions) / (d->warps * 8 * d->positions) *
                    (20 * d->positions + steps * step + 4 * d->positions * d->eights);
     }
     return 100 + bring +
@@ -117,7 +124,7 @@ static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images
     a->rows = rows;
     a->lines = (rows - 1) * (int)s->stride[1] + (int)s->k[1];
     a->down = (int)conv_ceil(s->out[1], rows);
-    a->tiles = (int)(conv_ceil(s->n, images) * a->down);
+    a->tiles = (int)(conv_ceil(a->base.n, images) * a->down);
 }
 
 static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
@@ -136,7 +143,7 @@ static void choose_tiling(struct tensor *d, const struct mc_conv_shape *s, size_
     for (int64_t unit = 2; unit < s->out[1] + 16; unit++) {
         const bool whole = unit >= s->out[1];
         const int many = whole ? 1 << (unit - s->out[1]) : 1;
-        if (many > s->n) {
+        if (many > a->base.n) {
             break;
         }
         set_rows(d, s, many, (int)MC_MIN(unit, s->out[1]));
@@ -169,7 +176,7 @@ static int parts_of(int64_t count, int unit, const int *parts, int n)
 static size_t fragment_bytes(const struct tensor *d)
 {
     const size_t steps = (size_t)(mc_small_channels_up(d->taps, d->step) / d->step);
-    return steps * (size_t)d->eights * 32 * 8 + steps * (size_t)d->step * 4;
+    return steps * (size_t)d->eights * 32 * (d->pairs ? 16 : 8) + steps * (size_t)d->step * 4;
 }
 
 static size_t sum_bytes(const struct tensor *d)
@@ -181,6 +188,9 @@ static size_t sum_bytes(const struct tensor *d)
 static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
+    if (p->s.out[0] > 1 && a->base.deep[2] % run != 0) {
+        return false;
+    }
     if (d->base.nhwc) {
         return a->base.f % run == 0 && a->base.ys[0] % run == 0 && a->base.ys[2] % run == 0 &&
                a->base.ys[3] % run == 0;
@@ -203,16 +213,30 @@ static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
     d->fours = runs(d, p, d->run);
 }
 
+static const int eights[][3] = { { 4, 8, 12 }, { 4, 6, 8 } }; /* with PAIRS a warp has registers for fewer */
+
+/* The work of a multiprocessor with these blocks, warps and, at most, eights[n - 1] eights of filters. */
+static double work_forward(struct tensor *d, const struct mc_conv_shape *s, int blocks, int n)
+{
+    const size_t bytes = blocks == 2 ? HALF_SHARED : MOST_SHARED;
+    d->blocks = blocks;
+    d->warps = 2 * WARPS / blocks;
+    do {
+        d->eights = parts_of(s->f, 8, eights[d->pairs], n--);
+    } while (n > 0 && fragment_bytes(d) > bytes * 3 / 4);
+    choose_tiling(d, s, fragment_bytes(d) < bytes * 3 / 4 ? bytes - fragment_bytes(d) : 0);
+    return all_work(d, s) * (double)conv_ceil(s->f, 8 * d->eights);
+}
+
+/* Two blocks of a multiprocessor, or one with twice the warps where taps are many. */
 static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
 {
-    static const int eights[] = { 4, 8, 12 };
-    int n = NELEM(eights);
-    do {
-        d->eights = parts_of(p->s.f, 8, eights, n--);
-    } while (n > 0 && fragment_bytes(d) > HALF_SHARED * 3 / 4);
     d->positions = 4;
-    d->blocks = 2;
-    choose_tiling(d, &p->s, fragment_bytes(d) < HALF_SHARED * 3 / 4 ? HALF_SHARED - fragment_bytes(d) : 0);
+    if (work_forward(d, &p->s, 1, NELEM(eights[0])) * 1.1 > work_forward(d, &p->s, 2, NELEM(eights[0])) &&
+        tile_bytes(d, &p->s) + fragment_bytes(d) <= HALF_SHARED) {
+        return;
+    }
+    work_forward(d, &p->s, 1, NELEM(eights[0]));
 }
 
 static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
@@ -237,7 +261,15 @@ static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)p->s.c : 1;
     const int64_t *const at = d->args.base.xs;
-    return at[3] == mixed && at[0] % each == 0 && at[2] % each == 0 && (d->inside || at[1] % each == 0);
+    return at[3] == mixed && (p->s.in[0] == 1 || d->args.base.deep[0] % each == 0) && at[0] % each == 0 &&
+           at[2] % each == 0 && (d->inside || at[1] % each == 0);
+}
+
+/* Does a plane of y begin where the one before it ends? */
+static bool dense_planes(const struct mc_small_channels_tensor_args *a, int64_t depth)
+{
+    const int64_t plane = a->base.out[0] * a->base.ys[2];
+    return a->base.ys[0] == depth * plane && (depth == 1 || a->base.deep[2] == plane);
 }
 
 static void shape(struct tensor *d, const struct mc_conv_problem *p)
@@ -247,8 +279,11 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
     mc_small_channels_shape(&d->base, &a->base, p);
     d->size = (int)mc_dtypes[p->dtype].size;
     d->inside = s->c > 1 && p->at.x[1] == 1;
-    d->step = 32 / d->size;
-    d->taps = (int)(s->c * s->k[1] * s->k[2]);
+    d->fine = p->dtype == MC_FLOAT32 && !p->tf32;
+    d->pairs = d->fine && s->pass == CONV_FORWARD;
+    d->step = d->pairs ? 16 : 32 / d->size;
+    d->taps = (int)(s->c * s->k[0] * s->k[1] * s->k[2]);
+    d->warps = WARPS;
     d->straight = straight(d, p);
     set_line(d, s);
     if (s->pass == CONV_FORWARD) {
@@ -258,7 +293,7 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
     }
     choose_run(d, p);
     d->dense = a->base.ys[2] == a->base.out[1] * a->base.ys[3] &&
-               (a->images == 1 || a->base.ys[0] == a->base.out[0] * a->base.ys[2]);
+               (a->images == 1 || dense_planes(a, s->out[0]));
 }
 
 static void grids(struct tensor *d, const struct mc_conv_shape *s)
@@ -270,7 +305,7 @@ static void grids(struct tensor *d, const struct mc_conv_shape *s)
                    blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_multiprocessors() * d->blocks);
     if (s->pass == CONV_FORWARD) {
         d->base.grid = (struct mc_grid){ { blocks, across, 1 },
-                                         { 32 * WARPS, 1, 1 },
+                                         { (unsigned)(32 * d->warps), 1, 1 },
                                          fragment_bytes(d) + tile_bytes(d, s) + beyond };
         return;
     }
@@ -298,7 +333,7 @@ static void define(struct mc_str *defines, const struct tensor *d, const struct 
                     d->eights / 2, d->each, d->across, d->sets, d->run, d->fours ? "true" : "false");
     } else {
         mc_str_addf(defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights,
-                    d->positions, d->run / 2, WARPS);
+                    d->positions, d->run / 2, d->warps);
     }
 }
 
@@ -330,18 +365,18 @@ static bool fits(const struct mc_conv_problem *p)
 static bool small(const struct mc_conv_problem *p)
 {
     return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE &&
-           p->s.c * p->s.k[1] * p->s.k[2] <= MOST_TAPS;
+           p->s.c * p->s.k[0] * p->s.k[1] * p->s.k[2] <= MOST_TAPS;
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
-           : p->s.pass == CONV_INPUTS                ? "computes forward and gradients of filters"
-           : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
-           : !small(p)                               ? "takes small filters, strides up to 4"
-           : !fits(p)                                ? "cannot keep lines this long in shared memory"
-                                                     : mc_cuda_needs_sm80();
+    return p->dtype == MC_FLOAT64        ? "takes halves and float32"
+           : p->s.pass == CONV_INPUTS    ? "computes forward and gradients of filters"
+           : mc_small_channels_refuse(p) ? mc_small_channels_refuse(p)
+           : !small(p)                   ? "takes small filters, strides up to 4"
+           : !fits(p)                    ? "cannot keep lines this long in shared memory"
+                                         : mc_cuda_needs_sm80();
 }
 
 /* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps. work: a unit of a block's work, where
@@ -355,8 +390,10 @@ static double estimate(const struct mc_problem *p_)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    const double work = all_work(&d, &p->s) * d.blocks * d.base.grid.blocks[1],
-                 positions = (double)(p->s.n * p->s.f * p->s.out[1] * p->s.out[2]);
+    const double fine = d.fine ? 3 : 1;
+    const double work = all_work(&d, &p->s) * fine * d.blocks *
+                        (p->s.pass == CONV_FORWARD ? d.warps / WARPS : 1) * d.base.grid.blocks[1],
+                 positions = (double)(d.args.base.n * p->s.f * p->s.out[1] * p->s.out[2]);
     const double single_elements = d.fours ? 0 : positions * MC_MAX(d.across, 1);
     return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds +
                                                   single_elements * single_seconds +

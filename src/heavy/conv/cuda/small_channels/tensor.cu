@@ -1,9 +1,10 @@
 /* tensor.cu: convolution of images of few channels on tensor cores: shared by tensor_forward.cu and
  * tensor_weights.cu.
  *
- * A tile's rows of x are in shared memory with their border of zeros, as cells: halves, or floats rounded
- * to TF32.  Terms are gathered from there, one by one, into the registers that tensor cores read.  No
- * matrix of windows is stored, and the addresses of taps need not be regular.
+ * A tile's rows of x are in shared memory with their border of zeros, as cells: halves, floats rounded to
+ * TF32, floats, or floats as pairs of halves (element.cu).  Terms are gathered from there, one by one, into
+ * the registers that tensor cores read.  No matrix of windows is stored, and the addresses of taps need not
+ * be regular.
  *
  * An eight of rows or columns takes two registers: lane l has row (or column) l / 4, and of the STEP terms
  * of a product the LANE terms from l % 4 * LANE on.  Two eights are the rows of a product, one is its
@@ -16,7 +17,8 @@
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
 typedef mc_small_channels_tensor_args args;
 
-enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
+/* PLANES: of a tile, for an image */
+enum { MIXED = INSIDE ? C : 1, PLANES = C * KD / MIXED };
 
 template <int N> struct alignas(4 * N) words { u32 v[N]; };
 
@@ -87,9 +89,9 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
     const int first = a.row * SH - p.pad[0], warp = threadIdx.x / 32, lines = a.images * PLANES * p.lines;
     for (int e = warp; e < lines; e += blockDim.x / 32) {
         const int plane = e / p.lines, row = first + e - plane * p.lines;
-        const bool in = row >= 0 && row < p.in[0];
-        const T *const from = p.x + (a.image + plane / PLANES) * p.xs[0] + plane % PLANES * p.xs[1] +
-                              (in ? row : 0) * p.xs[2];
+        const int channel = plane % PLANES / KD, image = read_by(a.image + plane / PLANES, plane % KD);
+        const bool in = row >= 0 && row < p.in[0] && image >= 0;
+        const T *const from = p.x + x_plane(p, in ? image : 0) + channel * p.xs[1] + (in ? row : 0) * p.xs[2];
         if (STRAIGHT && p.straight) {
             fetch_line(from, to + e * PITCH, in ? p.in[1] * MIXED : 0);
         } else {
@@ -98,7 +100,7 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
     }
     if (STRAIGHT && p.straight) {
         fetched();
-        for (int e = warp; !HALVES && e < lines; e += blockDim.x / 32) {
+        for (int e = warp; !HALVES && !FINE && e < lines; e += blockDim.x / 32) {
             round_line(to + e * PITCH);
         }
     }
@@ -114,8 +116,9 @@ __device__ __forceinline__ int window_at(const args &p, int position)
 }
 __device__ __forceinline__ int tap_at(const args &p, int k)
 {
-    const int c = k / (KH * KW), at = ((INSIDE ? 0 : c * p.lines) + k / KW % KH) * PITCH + k % KW * MIXED;
-    return (at + (INSIDE ? c : 0)) * (int)sizeof(cell);
+    const int plane = k / (KH * KW), first = (INSIDE ? plane % KD : plane) * p.lines,
+              at = (first + k / KW % KH) * PITCH + k % KW * MIXED;
+    return (at + (INSIDE ? plane / KD : 0)) * (int)sizeof(cell);
 }
 __device__ __forceinline__ cell cell_at(const cell *x, int byte)
 {
@@ -126,9 +129,9 @@ __device__ __forceinline__ cell cell_at(const cell *x, int byte)
 __device__ __forceinline__ i64 result_at(const args &p, const tile &a, int position)
 {
     if (DENSE) {
-        return a.image * p.ys[0] + a.row * p.ys[2] + position * p.ys[3];
+        return y_plane(p, a.image) + a.row * p.ys[2] + position * p.ys[3];
     }
     const int line = position / OW, image = MANY ? line / OH : 0;
-    return (a.image + image) * p.ys[0] + (a.row + line - image * OH) * p.ys[2] +
+    return y_plane(p, a.image + image) + (a.row + line - image * OH) * p.ys[2] +
            (position - line * OW) * p.ys[3];
 }

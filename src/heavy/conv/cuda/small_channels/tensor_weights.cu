@@ -243,9 +243,30 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const _
     }
 }
 
+/* The sum of a result in float32; NaN stays. */
+__device__ __noinline__ float plain_sum(const args &p, int f, int k)
+{
+    float sum = 0;
+    for (i64 e = 0; e < (i64)p.n * OH * OW && sum == sum; e++) {
+        const int v = (int)(e % OW), u = (int)(e / OW % OH), r = u * SH - p.pad[0] + k / KW % KH,
+                  q = v * SW - p.pad[1] + k % KW;
+        const int n = (int)(e / OW / OH), plane = read_by(n, k / (KH * KW) % KD);
+        if (plane >= 0 && r >= 0 && r < p.in[0] && q >= 0 && q < p.in[1]) {
+            const i64 at = x_plane(p, plane) + k / (KD * KH * KW) * p.xs[1] + r * p.xs[2] + q * p.xs[3];
+            sum += get<float>(p.x[at]) *
+                   get<float>(p.y[y_plane(p, n) + f * p.ys[1] + u * p.ys[2] + v * p.ys[3]]);
+        }
+    }
+    return sum;
+}
+
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    add_blocks(p, [&](i64 at, float sum) {
+    add_blocks(p, [&](int f, int k, float sum) {
+        const i64 at = filter_at(p, f, k);
+        if (broken(sum)) {
+            sum = plain_sum(p, f, k);
+        }
         p.w[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
     });
 }

@@ -309,6 +309,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
 
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    add_blocks(p, [&](i64 at, float sum) { p.w[at] = p.alpha * sum + (HAS_C0 ? p.beta * p.c0[at] : 0.f); });
+    add_blocks(p, [&](int f, int k, float sum) {
+        const i64 at = weight_at(p.ws, f, k);
+        p.w[at] = p.alpha * sum + (HAS_C0 ? p.beta * p.c0[at] : 0.f);
+    });
 }
 #endif

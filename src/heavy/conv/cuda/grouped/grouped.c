@@ -21,7 +21,7 @@ struct work {
     struct mc_conv_tile tile;
     int r, c;                   /* results, or filters; channels of x where these have gradients, else 1 */
     int rv;                     /* results that are stored at once */
-    int lanes;                  /* of a block */
+    int lanes, parts;           /* of a block; threads that share the channels of a tile */
     int blocks;                 /* of a multiprocessor, whose registers they share */
 };
 
@@ -73,39 +73,19 @@ static int64_t all_lanes(const struct mc_conv_problem *p, const struct work *k)
     return lanes_of_group(p, k) * p->s.groups;
 }
 
-/* Bytes of a block's filters, with ROW of the text. */
+/* Threads of a block for each lane and part. */
+static int64_t workers_of(const struct work *k, int lanes)
+{
+    return THREADS / (lanes * k->parts);
+}
+
+/* Bytes of shared memory of a block: filters, with ROW of the text, and the sums of other parts. */
 static int64_t shared_bytes(const struct mc_conv_problem *p, const struct work *k, int lanes)
 {
-    return of_filters(p) ? 0 : sources(p) * (int64_t)taps(p) * 16 * (conv_ceil(lanes * k->r, 4) | 1);
-}
-
-/* The part of the threads of all blocks that have a lane and a tile. */
-static double used(const struct mc_conv_problem *p, const struct work *k, int lanes)
-{
-    const int64_t all = all_lanes(p, k), tiles = mc_conv_tiles(p, &k->tile), workers = THREADS / lanes;
-    return (double)all / (double)(conv_ceil(all, lanes) * lanes) * (double)tiles /
-           (double)(conv_ceil(tiles, workers) * workers) * (double)(workers * lanes) / THREADS;
-}
-
-/* Lanes of a block, such that its threads have work.  Of planes, neighbours in a warp should have adjacent
- * tiles, and lanes of one group read the same; where channels are innermost, lanes read adjacent channels.
- * 0: filters have no room. */
-static int choose_lanes(const struct mc_conv_problem *p, const struct work *k)
-{
-    enum { ROOM = 47 << 10, PLANES = 4, FEW = 8 };
-    const bool last = k->tile.last;
-    int best = 0;
-    double most = 0;
-    for (int n = 1; n <= 64 && shared_bytes(p, k, n) <= ROOM; n = last ? n + 1 : 2 * n) {
-        const double good = used(p, k, n) * (last                                     ? n < FEW ? 0.85 : 1
-                                             : n > lanes_of_group(p, k) || n > PLANES ? 0.8
-                                                                                      : 1);
-        if (good >= most && n <= 2 * all_lanes(p, k)) {
-            best = n;
-            most = good;
-        }
-    }
-    return best;
+    const int64_t share = workers_of(k, lanes) * lanes;
+    return of_filters(p) ? 0
+                         : sources(p) * (int64_t)taps(p) * 16 * (conv_ceil(lanes * k->r, 4) | 1) +
+                               (k->parts - 1) * share * k->tile.th * k->tile.tw * k->r * 4;
 }
 
 /* ---- cost ---- */
@@ -119,11 +99,12 @@ static double kept(const struct mc_conv_problem *p, const struct work *k)
     return line + (of_filters(p) ? taps(p) * k->c * k->r + tile : tile + k->r);
 }
 
-/* Of a tile: multiply-adds, and cycles in which loads occupy the multiprocessor's one path to memory. */
-struct effort { double sums, others, path; };
+/* Instructions of a tile in a thread, and cycles in which its loads and stores occupy the multiprocessor's one
+ * path to memory. */
+struct effort { double instructions, path; };
 
-/* A load takes a cycle for each 128 bytes of a warp, and at least one. */
-static double load_cycles(double bytes)
+/* A warp moves 128 bytes in a cycle. */
+static double cycles(double bytes)
 {
     return MC_MAX(bytes / 4, 1);
 }
@@ -136,43 +117,46 @@ static struct effort effort_of(const struct mc_conv_problem *p, const struct wor
                  high = mc_conv_lines_read(s, 1, t->th),
                  wide = mc_conv_lines_read(s, 2, t->tw) + 2 * (t->g - 1),
                  phases = mc_conv_spreads(p) ? (double)(s->stride[1] * s->stride[2]) : 1,
-                 vectors = (double)(of_filters(p) ? k->c : sources(p)) / t->v,
+                 vectors = (double)(of_filters(p) ? k->c : conv_ceil(sources(p), k->parts)) / t->v,
                  loads = vectors * high * wide / t->g, stores = positions / t->gt * k->r / k->rv;
-    struct effort e = { .sums = taps(p) * positions * k->r * vectors * t->v / phases };
-    e.others = 100 + loads * (3 + widen * t->g * t->v) + stores * (4 + (2 + widen) * t->gt * k->rv);
-    e.path = loads * load_cycles(size * t->g * t->v) + stores * load_cycles(size * t->gt * k->rv);
+    struct effort e = { 0 };
+    e.instructions = 150 + taps(p) * positions * k->r * vectors * t->v / phases +
+                     loads * (4 + widen * t->g * t->v) + stores * (6 + (2 + widen) * t->gt * k->rv);
+    e.path = loads * cycles(size * t->g * t->v) + stores * cycles(size * t->gt * k->rv);
     if (!of_filters(p)) {
         const int once = k->r % 4 == 0 ? 4 : k->r % 2 == 0 ? 2 : 1;
-        const double rows = vectors * t->v * taps(p) * t->th /
-                            (double)(mc_conv_spreads(p) ? s->stride[1] : 1) * k->r / once;
-        e.others += rows;
-        e.path += rows * (t->last ? load_cycles(4. * once) : 1);
+        const double rows = vectors * t->v * taps(p) * t->th * k->r / once /
+                            (double)(mc_conv_spreads(p) ? s->stride[1] : 1);
+        e.instructions += rows;
+        /* those of lanes that a warp has side by side are apart */
+        e.path += rows * (t->last ? MC_MAX((double)MC_MIN(k->lanes, 32) * once / 32, 1) : 1);
     }
     return e;
 }
 
 /* Cycles of a multiprocessor: it starts four instructions in one, and hides what a warp waits for by others.
- * A wave is as many warps as its registers hold. */
+ * A wave is as many blocks as its registers hold. */
 static double cost(const struct mc_conv_problem *p, const struct work *k)
 {
-    enum { WAIT = 600 }; /* cycles until loads arrive */
+    enum { WAIT = 500, START = 1500 }; /* cycles until loads arrive; those of a block's start and end */
     const struct effort e = effort_of(p, k);
-    const double tiles = (double)mc_conv_tiles(p, &k->tile), share = used(p, k, k->lanes),
-                 warps = tiles * (double)all_lanes(p, k) / share / 32 / mc_cuda_multiprocessors(),
-                 at_once = MC_MIN(warps, (double)k->blocks * THREADS / 32), waves = warps / at_once,
-                 lines = (double)(of_filters(p) ? k->c : sources(p)) / k->tile.v,
-                 busy = MC_MAX((e.sums + e.others) / 4, e.path) * at_once,
-                 alone = WAIT * (1 + lines / 2) + (e.sums + e.others) * 1.5;
-    return waves * (MC_MAX(busy, alone) + 0.3 * MC_MIN(busy, alone));
+    const double lanes = (double)conv_ceil(all_lanes(p, k), k->lanes), units = mc_cuda_multiprocessors(),
+                 tiles = (double)conv_ceil(mc_conv_tiles(p, &k->tile), workers_of(k, k->lanes)),
+                 blocks = lanes * tiles, /* as if each had one tile a thread */
+        at_once = MC_MIN(MC_MAX(blocks / units, 1), k->blocks), warps = at_once * THREADS / 32,
+                 waves = MC_MAX(blocks / units, 1) / at_once,
+                 steps = (double)(of_filters(p) ? 1 : conv_ceil(sources(p), k->parts)) / k->tile.v,
+                 busy = MC_MAX(e.instructions / 4, e.path) * warps, alone = WAIT * steps + e.instructions * 2;
+    return waves * (MC_MAX(busy, alone) + 0.3 * MC_MIN(busy, alone)) + START;
 }
 
 /* ---- choice ---- */
 
-/* Completes work whose tile, results and channels are chosen; false: there is no such one. */
+/* Completes work whose tile, results, channels and lanes are chosen; false: there is no such one. */
 static bool complete(const struct mc_conv_problem *p, struct work *k)
 {
-    /* of a thread, where a multiprocessor has one block; those for addresses; instructions of a text */
-    enum { REGISTERS = 512, BESIDE = 50, TEXT = 2600, SHARED = 200 << 10 };
+    /* of a thread, where a multiprocessor has one block; those for addresses; instructions of a text; bytes */
+    enum { REGISTERS = 512, BESIDE = 50, TEXT = 2600, SHARED = 200 << 10, OF_BLOCK = 47 << 10 };
     struct mc_conv_tile *t = &k->tile;
     t->g = t->gt = k->rv = 1;
     if (!t->last) {
@@ -182,15 +166,11 @@ static bool complete(const struct mc_conv_problem *p, struct work *k)
     while (t->last && k->rv * size_of(p) < 16 && k->r % (2 * k->rv) == 0 && mc_conv_even(to, 1, 2 * k->rv)) {
         k->rv *= 2;
     }
+    const int64_t shared = shared_bytes(p, k, k->lanes);
     k->blocks = (int)MC_MIN(REGISTERS / (kept(p, k) + BESIDE), 8);
-    const double unrolled = taps(p) * t->th * t->tw * k->r * (of_filters(p) ? k->c : t->v);
-    if (k->blocks < 2 || unrolled > TEXT) {
-        return false;
-    }
-    k->lanes = choose_lanes(p, k);
-    const int64_t shared = k->lanes ? shared_bytes(p, k, k->lanes) : 0;
-    k->blocks = shared ? (int)MC_MAX(MC_MIN(k->blocks, SHARED / shared), 1) : k->blocks;
-    return k->lanes > 0;
+    k->blocks = shared ? (int)MC_MIN(k->blocks, SHARED / shared) : k->blocks;
+    return k->blocks >= 2 && shared <= OF_BLOCK &&
+           taps(p) * t->th * t->tw * k->r * (of_filters(p) ? k->c : t->v) <= TEXT;
 }
 
 /* May a thread load v adjacent channels? */
@@ -200,17 +180,40 @@ static bool channels_fit(const struct mc_conv_problem *p, int v)
     return sources(p) % v == 0 && mc_conv_even(from, 1, v);
 }
 
-/* Tiles for results r and channels c, v at once; where gradients spread, they have whole strides. */
+static bool channels_last(const struct mc_conv_problem *p)
+{
+    return p->at.x[1] == 1 && p->at.y[1] == 1 && p->s.f > 1;
+}
+
+/* The least work of a thread: one result at one position; where gradients spread, tiles have whole strides. */
+static struct work least_work(const struct mc_conv_problem *p)
+{
+    const bool spreads = mc_conv_spreads(p);
+    return (struct work){ .tile = { .last = channels_last(p),
+                                    .th = spreads ? (int)p->s.stride[1] : 1,
+                                    .tw = spreads ? (int)p->s.stride[2] : 1,
+                                    .v = 1 },
+                          .r = 1,
+                          .c = 1,
+                          .lanes = 1,
+                          .parts = 1 };
+}
+
+/* Tiles, lanes and parts for the results and channels of k. */
 static void try_tiles(const struct mc_conv_problem *p, const struct work *k, struct work *best, double *least)
 {
-    const int step_h = mc_conv_spreads(p) ? (int)p->s.stride[1] : 1,
-              step_w = mc_conv_spreads(p) ? (int)p->s.stride[2] : 1;
-    for (int i = 0; i < 4 * 14; i++) {
+    static const int wide[] = { 1, 2, 4, 7, 8, 14 };
+    enum { HIGH = 4, LANES = 6, PARTS = 3, WIDE = NELEM(wide) };
+    for (int i = 0; i < HIGH * (int)WIDE * LANES * PARTS; i++) {
         struct work w = *k;
-        w.tile.th = (i / 14 + 1) * step_h;
-        w.tile.tw = (i % 14 + 1) * step_w;
-        const bool beyond = (w.tile.th > step_h && w.tile.th > mc_conv_tiled(p)[1]) ||
-                            (w.tile.tw > step_w && w.tile.tw > mc_conv_tiled(p)[2]);
+        w.parts = 1 << i % PARTS;
+        w.lanes = 1 << i / PARTS % LANES;
+        w.tile.th *= i / (PARTS * LANES) % HIGH + 1;
+        w.tile.tw *= wide[i / (PARTS * LANES * HIGH)];
+        const bool beyond = (w.tile.th > k->tile.th && w.tile.th > mc_conv_tiled(p)[1]) ||
+                            (w.tile.tw > k->tile.tw && w.tile.tw > mc_conv_tiled(p)[2]) ||
+                            (w.lanes > 1 && w.lanes > all_lanes(p, &w)) ||
+                            (w.parts > 1 && (of_filters(p) || w.parts * w.tile.v > sources(p)));
         if (!beyond && complete(p, &w)) {
             const double c = cost(p, &w);
             if (!best->r || c < *least) {
@@ -224,16 +227,15 @@ static void try_tiles(const struct mc_conv_problem *p, const struct work *k, str
 static struct work choose(const struct mc_conv_problem *p)
 {
     static const int of_results[] = { 8, 6, 4, 3, 2, 1 };
-    const bool last = p->at.x[1] == 1 && p->at.y[1] == 1 && p->s.f > 1;
     struct work best = { 0 };
     double least = 0;
     for (size_t i = 0; i < NELEM(of_results); i++) {
-        const int r = of_results[i];
-        for (int c = 1; c <= 4 && r <= results(p) && (!last || results(p) % r == 0); c *= 2) {
-            const struct work k = { .tile = { .last = last, .v = last ? c : 1 },
-                                    .r = r,
-                                    .c = of_filters(p) ? c : 1 };
-            if ((last ? channels_fit(p, c) : c == 1 || of_filters(p)) && c <= sources(p)) {
+        struct work k = least_work(p);
+        k.r = of_results[i];
+        for (int c = 1; c <= 4 && k.r <= results(p) && (!k.tile.last || results(p) % k.r == 0); c *= 2) {
+            k.c = of_filters(p) ? c : 1;
+            k.tile.v = k.tile.last ? c : 1;
+            if ((k.tile.last ? channels_fit(p, c) : c == 1 || of_filters(p)) && c <= sources(p)) {
                 try_tiles(p, &k, &best, &least);
             }
         }
@@ -277,7 +279,7 @@ static void hand_out(struct grouped *d, const struct mc_conv_problem *p, const s
 {
     enum { EACH = 4 }; /* tiles of a thread: that it sums at least, or that share a block's filters */
     struct mc_grouped_args *a = &d->args;
-    const int64_t tiles = mc_conv_tiles(p, &k->tile), workers = THREADS / k->lanes,
+    const int64_t tiles = mc_conv_tiles(p, &k->tile), workers = workers_of(k, k->lanes),
                   down = conv_ceil(all_lanes(p, k), k->lanes), blocks = conv_ceil(tiles, workers),
                   room = (int64_t)mc_cuda_multiprocessors() * k->blocks;
     a->across = mc_cuda_divider(conv_ceil(mc_conv_tiled(p)[2], k->tile.tw));
@@ -289,7 +291,7 @@ static void hand_out(struct grouped *d, const struct mc_conv_problem *p, const s
         a->splits = (int)across;
     }
     d->grid = (struct mc_grid){ { (unsigned)across, (unsigned)down, 1 },
-                                { (unsigned)(k->lanes * workers), 1, 1 },
+                                { (unsigned)(k->lanes * k->parts * workers), 1, 1 },
                                 0 };
     if (a->splits > 1) {
         const int64_t sums = all_lanes(p, k) * (int64_t)taps(p) * k->c * k->r;
@@ -331,8 +333,8 @@ static bool load(struct grouped *d, const struct mc_conv_problem *p, const struc
     mc_conv_tile_defines(p, &k->tile, &defines);
     mc_str_addf(&defines,
                 "#define SOURCE %d\n#define RESULT %d\n#define R %d\n#define RV %d\n#define C %d\n"
-                "#define LANES %d\n#define BLOCKS %d\n",
-                (int)sources(p), (int)results(p), k->r, k->rv, k->c, k->lanes, k->blocks);
+                "#define LANES %d\n#define PARTS %d\n#define BLOCKS %d\n",
+                (int)sources(p), (int)results(p), k->r, k->rv, k->c, k->lanes, k->parts, k->blocks);
     const struct mc_cuda_kernel_ref kernels[] = { { &d->kernel, of_filters(p) ? "filters" : "sums" },
                                                   { &d->add, d->args.splits > 1 ? "add" : NULL } };
     return mc_cuda_kernels(&mc_conv_grouped_text, &defines, kernels, NELEM(kernels));
@@ -353,8 +355,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     LOG(LOG_PLAN,
         "    grouped: %d results and %d channels of tiles of %d x %d, %d channels, %d and %d positions at "
         "once, "
-        "%d lanes, %d parts",
-        k.r, k.c, k.tile.th, k.tile.tw, k.tile.v, k.tile.g, k.tile.gt, k.lanes, d->args.splits);
+        "%d lanes in %d parts, %d blocks a sum",
+        k.r, k.c, k.tile.th, k.tile.tw, k.tile.v, k.tile.g, k.tile.gt, k.lanes, k.parts, d->args.splits);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &k)) {
         mc_plan_free(d->base.child[0]);
@@ -370,10 +372,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
+    struct work least = least_work(p);
     return mc_conv_no_tiles(p)                         ? mc_conv_no_tiles(p)
            : p->s.groups == 1 || p->s.groups == p->s.c ? "takes groups of several channels"
            : sources(p) > 1024 || results(p) > 1024    ? "takes groups of up to 1024 channels"
-           : choose(p).r == 0                          ? "has no tile for such strides"
+           : !complete(p, &least)                      ? "has no tile for such strides"
                                                        : NULL;
 }
 

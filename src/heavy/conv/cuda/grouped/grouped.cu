@@ -9,8 +9,9 @@
  * blocks, in order.
  *
  * A group has SOURCE channels that are read and RESULT that are computed; where filters are, SOURCE channels of
- * x and RESULT of y.  A lane is what a thread has of a group.  A block has LANES lanes and WORKERS threads for
- * each, which share its tiles; a multiprocessor has registers for BLOCKS of them.
+ * x and RESULT of y.  A lane is what a thread has of a group.  A block has LANES lanes and WORKERS * PARTS
+ * threads for each, which share its tiles, and PARTS of them the channels of a tile; a multiprocessor has
+ * registers for BLOCKS of them.
  *
  *                  neighbours in a warp         loaded at once            stored at once
  *   LAST, NHWC     lanes                        V channels                RV results
@@ -22,7 +23,7 @@
 typedef mc_grouped_args args;
 #include "heavy/conv/cuda/tile_lines.cu"
 
-enum { WORKERS = GROUPED_THREADS / LANES, THREADS = WORKERS * LANES, TAPS = KH * KW,
+enum { WORKERS = GROUPED_THREADS / (LANES * PARTS), SHARE = WORKERS * LANES, THREADS = SHARE * PARTS, TAPS = KH * KW,
        OF_RESULTS = (RESULT + R - 1) / R };         /* lanes that share a group's results */
 
 __device__ __forceinline__ int lane_of(int t) { return LAST ? t % LANES : t / WORKERS; }
@@ -33,8 +34,8 @@ __device__ __forceinline__ int worker_of(int t) { return LAST ? t / LANES : t % 
 /* ---- forward, gradients of inputs ---- */
 
 /* ROW: floats of a row of filters, four times an odd number, so that stores of adjacent rows meet in few
- * banks.  AT_ONCE: filters that are read at once. */
-enum { ROW = ((LANES * R + 3) / 4 | 1) * 4, AT_ONCE = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : 1 };
+ * banks.  WIDE: filters that are read at once. */
+enum { ROW = ((LANES * R + 3) / 4 | 1) * 4, WIDE = R % 4 == 0 ? 4 : R % 2 == 0 ? 2 : 1 };
 typedef const float (*filters_of)[ROW];
 
 /* The sum of result q at line r and position u of the tile. */
@@ -43,18 +44,32 @@ __device__ constexpr int sum_at(int r, int u, int q)
     return LAST ? (r * TW + u) * R + q : (q * TH + r) * TW + u;
 }
 
-/* Weights of this block's lanes: w[channel * TAPS + tap][result]. */
+/* Weights of this block's lanes: w[channel * TAPS + tap][result].  A warp reads those of one result. */
 __device__ __forceinline__ void load_filters(const args &p, float (*w)[ROW], int first)
 {
-    for (int e = (int)threadIdx.x; e < LANES * R * SOURCE * TAPS; e += THREADS) {
-        const int of = e / (SOURCE * TAPS), s = e % (SOURCE * TAPS), lane = first + of / R,
-                  group = lane / OF_RESULTS, result = lane % OF_RESULTS * R + of % R, source = s / TAPS,
-                  tap = s % TAPS;
-        const i64 at = SPREAD ? (group * SOURCE + source) * p.ws[0] + result * p.ws[1]
-                              : (group * RESULT + result) * p.ws[0] + source * p.ws[1];
-        w[s][of] = group < p.groups && result < RESULT
-                       ? get<float>(p.w[at + tap / KW * p.ws[2] + tap % KW * p.ws[3]])
-                       : 0;
+    enum { WARPS = (THREADS + 31) / 32, EACH = SOURCE * TAPS, AT_ONCE = EACH < 256 ? (EACH + 31) / 32 : 8 };
+    for (int of = (int)threadIdx.x / 32; of < LANES * R; of += WARPS) {
+        const int lane = first + of / R, group = lane / OF_RESULTS, result = lane % OF_RESULTS * R + of % R;
+        const bool has = group < p.groups && result < RESULT;
+        const T *const from = p.w + (SPREAD ? group * SOURCE * p.ws[0] + result * p.ws[1]
+                                            : (group * RESULT + result) * p.ws[0]);
+        const i64 between = SPREAD ? p.ws[0] : p.ws[1];
+        for (int s = (int)threadIdx.x % 32; s < EACH; s += 32 * AT_ONCE) {
+            float v[AT_ONCE];
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+                const int e = s + 32 * i, tap = e % TAPS;
+                v[i] = has && e < EACH
+                           ? get<float>(from[e / TAPS * between + tap / KW * p.ws[2] + tap % KW * p.ws[3]])
+                           : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+                if (s + 32 * i < EACH) {
+                    w[s + 32 * i][of] = v[i];
+                }
+            }
+        }
     }
 }
 
@@ -78,11 +93,11 @@ __device__ __forceinline__ void add_terms(const plane &from, const T *first, con
                 for (int k = 0; k < V; k++) {
                     float tap[R];
 #pragma unroll
-                    for (int q = 0; q < R; q += AT_ONCE) {
-                        const several<float, AT_ONCE> m =
-                            *(const several<float, AT_ONCE> *)&w[k * TAPS + a * KW + b][lane * R + q];
+                    for (int q = 0; q < R; q += WIDE) {
+                        const several<float, WIDE> m =
+                            *(const several<float, WIDE> *)&w[k * TAPS + a * KW + b][lane * R + q];
 #pragma unroll
-                        for (int n = 0; n < AT_ONCE; n++) {
+                        for (int n = 0; n < WIDE; n++) {
                             tap[q + n] = m.v[n];
                         }
                     }
@@ -123,27 +138,51 @@ __device__ __forceinline__ void give_tile(const args &p, const spot &s, int grou
     }
 }
 
+/* Adds the sums of the block's other parts, in order, to those of part 0. */
+__device__ __forceinline__ void add_parts(int t, float (&sum)[TH * TW * R])
+{
+    __shared__ float others[PARTS - 1 ? PARTS - 1 : 1][TH * TW * R][SHARE];
+    const int part = t / SHARE;
+#pragma unroll
+    for (int i = 0; i < TH * TW * R && part > 0; i++) {
+        others[part - 1][i][t % SHARE] = sum[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < TH * TW * R && part == 0; i++) {
+#pragma unroll
+        for (int k = 0; k < PARTS - 1; k++) {
+            sum[i] += others[k][i][t];
+        }
+    }
+    __syncthreads();
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sums(const __grid_constant__ args p)
 {
     follow();
     __shared__ __align__(16) float w[SOURCE * TAPS][ROW];
-    const int t = (int)threadIdx.x, lane = lane_of(t), all = (int)blockIdx.y * LANES + lane,
-              group = all / OF_RESULTS, result = all % OF_RESULTS * R;
+    const int t = (int)threadIdx.x, part = t / SHARE, lane = lane_of(t % SHARE), worker = worker_of(t % SHARE),
+              all = (int)blockIdx.y * LANES + lane, group = all / OF_RESULTS, result = all % OF_RESULTS * R;
     load_filters(p, w, (int)blockIdx.y * LANES);
     __syncthreads();
     const i64 between = LAST ? 1 : SPREAD ? p.ys[1] : p.xs[1];
-    const unsigned step = gridDim.x * WORKERS;
-    for (unsigned e = blockIdx.x * WORKERS + worker_of(t);
-         e < p.count && group < p.groups; e += step) {
-        const spot s = spot_of(p, e);
+    for (unsigned e = blockIdx.x * WORKERS; e < p.count; e += gridDim.x * WORKERS) {
+        const bool has = e + worker < p.count && group < p.groups;
+        const spot s = spot_of(p, has ? e + worker : 0);
         const plane from = SPREAD ? y_plane(p, s.image, group * SOURCE) : x_plane(p, s.image, group * SOURCE);
-        const T *at = (SPREAD ? p.y : p.x) + from.at;
+        const T *at = (SPREAD ? p.y : p.x) + from.at + part * V * between;
         float sum[TH * TW * R] = {};
 #pragma unroll 1
-        for (int c = 0; c < SOURCE; c += V, at += V * between) {
+        for (int c = part * V; c < SOURCE && has; c += PARTS * V, at += PARTS * V * between) {
             add_terms(from, at, s, w + c * TAPS, lane, sum);
         }
-        give_tile(p, s, group, result, sum);
+        if (PARTS > 1) {
+            add_parts(t, sum);
+        }
+        if (has && part == 0) {
+            give_tile(p, s, group, result, sum);
+        }
     }
 }
 
@@ -225,8 +264,8 @@ __device__ __forceinline__ void add_tile(const args &p, const spot &s, const lan
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) filters(const __grid_constant__ args p)
 {
     follow();
-    enum { ROUND = ALL < 32 ? ALL : 32, NEXT = LAST ? LANES : 1 };
-    __shared__ float part[ROUND][THREADS];
+    enum { ROUND = ALL < 32 ? ALL : 32 };
+    __shared__ float part[ROUND][THREADS | 1];
     const int t = (int)threadIdx.x, worker = worker_of(t), mine = (int)blockIdx.y * LANES + lane_of(t);
     const lane l = lane_at(mine);
     float sum[ALL] = {};
@@ -242,22 +281,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) filters(const __gr
             }
         }
         __syncthreads();
-        for (int n = WORKERS; n > 1; n = (n + 1) / 2) {
-            if (worker < n / 2) {
-#pragma unroll
-                for (int q = 0; q < ROUND; q++) {
-                    part[q][t] += part[q][t + (n + 1) / 2 * NEXT];
-                }
-            }
-            __syncthreads();
-        }
         for (int e = t; e < LANES * ROUND; e += THREADS) {
             const int of = e / ROUND, s = first + e % ROUND, at = (int)blockIdx.y * LANES + of;
             const lane m = lane_at(at);
             if (s >= ALL || m.group >= p.groups) {
                 continue;
             }
-            const float total = part[e % ROUND][LAST ? of : of * WORKERS];
+            float total = 0;
+#pragma unroll 8
+            for (int i = 0; i < WORKERS; i++) {
+                total += part[e % ROUND][LAST ? i * LANES + of : of * WORKERS + i];
+            }
             if (p.splits > 1) {
                 p.parts[((i64)blockIdx.x * (p.groups * OF_GROUP) + at) * ALL + s] = total;
             } else {

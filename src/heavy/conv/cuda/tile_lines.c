@@ -56,7 +56,8 @@ void mc_conv_positions_at_once(const struct mc_conv_problem *p, struct mc_conv_t
 
 /* ---- the text's macros ---- */
 
-void mc_conv_tile_defines(const struct mc_conv_problem *p, const struct mc_conv_tile *t, struct mc_str *defines)
+void mc_conv_tile_defines(const struct mc_conv_problem *p, const struct mc_conv_tile *t,
+                          struct mc_str *defines)
 {
     const struct mc_conv_shape *s = &p->s;
     mc_cuda_types(defines, p->dtype, false);

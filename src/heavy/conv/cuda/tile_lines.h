@@ -29,7 +29,8 @@ bool mc_conv_even(const int64_t at[5], int axis, int unit);
 /* Sets g and gt, of planes. */
 void mc_conv_positions_at_once(const struct mc_conv_problem *p, struct mc_conv_tile *t);
 /* Macros of the tile and of the filter. */
-void mc_conv_tile_defines(const struct mc_conv_problem *p, const struct mc_conv_tile *t, struct mc_str *defines);
+void mc_conv_tile_defines(const struct mc_conv_problem *p, const struct mc_conv_tile *t,
+                          struct mc_str *defines);
 /* Why no kernel with such tiles takes p, whatever its groups; NULL: one may. */
 const char *mc_conv_no_tiles(const struct mc_conv_problem *p);
 

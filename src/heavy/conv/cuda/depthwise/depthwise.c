@@ -11,15 +11,16 @@
 
 static const char text[] = {
 #include "heavy/conv/cuda/depthwise/depthwise_text.h"
-    , 0 };
+    , 0
+};
 const struct mc_cuda_text mc_conv_depthwise_text = { "heavy/conv/cuda/depthwise/depthwise.cu", text };
 
 enum { THREADS = DEPTHWISE_THREADS };
 
 struct shape {
-    struct mc_conv_tile tile;   /* v: adjacent channels of a thread */
-    int cb;                     /* threads of a block along channels */
-    int blocks;                 /* of a multiprocessor, whose registers they share */
+    struct mc_conv_tile tile; /* v: adjacent channels of a thread */
+    int cb;                   /* threads of a block along channels */
+    int blocks;               /* of a multiprocessor, whose registers they share */
 };
 
 struct depthwise {
@@ -27,8 +28,8 @@ struct depthwise {
     void *kernel, *add;
     struct mc_grid grid, add_grid;
     struct mc_depthwise_args args;
-    int64_t w_first;            /* elements from w to the tap that is read first */
-    uintptr_t unit;             /* bytes that are moved at once */
+    int64_t w_first; /* elements from w to the tap that is read first */
+    uintptr_t unit;  /* bytes that are moved at once */
 };
 
 static int size_of(const struct mc_conv_problem *p)
@@ -314,5 +315,6 @@ static double estimate(const struct mc_problem *p_)
            (p->s.pass == CONV_WEIGHTS ? 2e-6 : 0);
 }
 
-const struct mc_solver mc_conv_cuda_depthwise = { .name = "depthwise", .refuse = refuse, .estimate = estimate,
-                                                  .plan = plan };
+const struct mc_solver mc_conv_cuda_depthwise = {
+    .name = "depthwise", .refuse = refuse, .estimate = estimate, .plan = plan
+};

@@ -11,7 +11,8 @@
 
 static const char text[] = {
 #include "heavy/conv/cuda/grouped/grouped_text.h"
-    , 0 };
+    , 0
+};
 const struct mc_cuda_text mc_conv_grouped_text = { "heavy/conv/cuda/grouped/grouped.cu", text };
 
 enum { THREADS = GROUPED_THREADS };
@@ -19,10 +20,10 @@ enum { THREADS = GROUPED_THREADS };
 /* What a thread has. */
 struct work {
     struct mc_conv_tile tile;
-    int r, c;                   /* results, or filters; channels of x where these have gradients, else 1 */
-    int rv;                     /* results that are stored at once */
-    int lanes, parts;           /* of a block; threads that share the channels of a tile */
-    int blocks;                 /* of a multiprocessor, whose registers they share */
+    int r, c;         /* results, or filters; channels of x where these have gradients, else 1 */
+    int rv;           /* results that are stored at once */
+    int lanes, parts; /* of a block; threads that share the channels of a tile */
+    int blocks;       /* of a multiprocessor, whose registers they share */
 };
 
 struct grouped {
@@ -30,8 +31,8 @@ struct grouped {
     void *kernel, *add;
     struct mc_grid grid, add_grid;
     struct mc_grouped_args args;
-    int64_t w_first;            /* elements from w to the tap that is read first */
-    uintptr_t unit;             /* bytes that are moved at once */
+    int64_t w_first; /* elements from w to the tap that is read first */
+    uintptr_t unit;  /* bytes that are moved at once */
 };
 
 static int size_of(const struct mc_conv_problem *p)
@@ -99,9 +100,11 @@ static double kept(const struct mc_conv_problem *p, const struct work *k)
     return line + (of_filters(p) ? taps(p) * k->c * k->r + tile : tile + k->r);
 }
 
-/* Instructions of a tile in a thread, and cycles in which its loads and stores occupy the multiprocessor's one
- * path to memory. */
-struct effort { double instructions, path; };
+/* Instructions of a tile in a thread, and cycles in which its loads and stores occupy the one path from a
+ * multiprocessor to memory. */
+struct effort {
+    double instructions, path;
+};
 
 /* A warp moves 128 bytes in a cycle. */
 static double cycles(double bytes)
@@ -155,7 +158,7 @@ static double cost(const struct mc_conv_problem *p, const struct work *k)
 /* Completes work whose tile, results, channels and lanes are chosen; false: there is no such one. */
 static bool complete(const struct mc_conv_problem *p, struct work *k)
 {
-    /* of a thread, where a multiprocessor has one block; those for addresses; instructions of a text; bytes */
+    /* registers of a thread, where a multiprocessor has one block; those for addresses; instructions; bytes */
     enum { REGISTERS = 512, BESIDE = 50, TEXT = 2600, SHARED = 200 << 10, OF_BLOCK = 47 << 10 };
     struct mc_conv_tile *t = &k->tile;
     t->g = t->gt = k->rv = 1;
@@ -185,7 +188,7 @@ static bool channels_last(const struct mc_conv_problem *p)
     return p->at.x[1] == 1 && p->at.y[1] == 1 && p->s.f > 1;
 }
 
-/* The least work of a thread: one result at one position; where gradients spread, tiles have whole strides. */
+/* The least work of a thread: one result, and one position or stride. */
 static struct work least_work(const struct mc_conv_problem *p)
 {
     const bool spreads = mc_conv_spreads(p);
@@ -281,13 +284,13 @@ static void hand_out(struct grouped *d, const struct mc_conv_problem *p, const s
     struct mc_grouped_args *a = &d->args;
     const int64_t tiles = mc_conv_tiles(p, &k->tile), workers = workers_of(k, k->lanes),
                   down = conv_ceil(all_lanes(p, k), k->lanes), blocks = conv_ceil(tiles, workers),
-                  room = (int64_t)mc_cuda_multiprocessors() * k->blocks;
+                  slots = (int64_t)mc_cuda_multiprocessors() * k->blocks;
     a->across = mc_cuda_divider(conv_ceil(mc_conv_tiled(p)[2], k->tile.tw));
     a->down = mc_cuda_divider(conv_ceil(mc_conv_tiled(p)[1], k->tile.th));
     a->count = (unsigned)tiles;
-    int64_t across = conv_ceil(blocks, MC_MAX(MC_MIN(blocks * down / (2 * room), EACH), 1));
+    int64_t across = conv_ceil(blocks, MC_MAX(MC_MIN(blocks * down / (2 * slots), EACH), 1));
     if (of_filters(p)) {
-        across = MC_MAX(MC_MIN(MC_MAX(room / down, 1), tiles / (workers * EACH)), 1);
+        across = MC_MAX(MC_MIN(MC_MAX(slots / down, 1), tiles / (workers * EACH)), 1);
         a->splits = (int)across;
     }
     d->grid = (struct mc_grid){ { (unsigned)across, (unsigned)down, 1 },
@@ -388,5 +391,6 @@ static double estimate(const struct mc_problem *p_)
            (of_filters(p) ? 2e-6 : 0);
 }
 
-const struct mc_solver mc_conv_cuda_grouped = { .name = "grouped", .refuse = refuse, .estimate = estimate,
-                                                .plan = plan };
+const struct mc_solver mc_conv_cuda_grouped = {
+    .name = "grouped", .refuse = refuse, .estimate = estimate, .plan = plan
+};

@@ -8,8 +8,8 @@
  * by; then a block adds the sums of its threads, and where one block is not enough `add` adds those of the
  * blocks, in order.
  *
- * A group has SOURCE channels that are read and RESULT that are computed; where filters are, SOURCE channels of
- * x and RESULT of y.  A lane is what a thread has of a group.  A block has LANES lanes and WORKERS * PARTS
+ * A group has SOURCE channels that are read and RESULT that are computed; where filters are, SOURCE channels
+ * of x and RESULT of y.  A lane is what a thread has of a group.  A block has LANES lanes and WORKERS * PARTS
  * threads for each, which share its tiles, and PARTS of them the channels of a tile; a multiprocessor has
  * registers for BLOCKS of them.
  *
@@ -23,8 +23,9 @@
 typedef mc_grouped_args args;
 #include "heavy/conv/cuda/tile_lines.cu"
 
-enum { WORKERS = GROUPED_THREADS / (LANES * PARTS), SHARE = WORKERS * LANES, THREADS = SHARE * PARTS, TAPS = KH * KW,
-       OF_RESULTS = (RESULT + R - 1) / R };         /* lanes that share a group's results */
+/* SHARE: threads of a part.  OF_RESULTS: lanes that share a group's results. */
+enum { WORKERS = GROUPED_THREADS / (LANES * PARTS), SHARE = WORKERS * LANES, THREADS = SHARE * PARTS,
+       TAPS = KH * KW, OF_RESULTS = (RESULT + R - 1) / R };
 
 __device__ __forceinline__ int lane_of(int t) { return LAST ? t % LANES : t / WORKERS; }
 __device__ __forceinline__ int worker_of(int t) { return LAST ? t / LANES : t % WORKERS; }
@@ -162,8 +163,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sums(const __grid_
 {
     follow();
     __shared__ __align__(16) float w[SOURCE * TAPS][ROW];
-    const int t = (int)threadIdx.x, part = t / SHARE, lane = lane_of(t % SHARE), worker = worker_of(t % SHARE),
-              all = (int)blockIdx.y * LANES + lane, group = all / OF_RESULTS, result = all % OF_RESULTS * R;
+    const int t = (int)threadIdx.x, part = t / SHARE, lane = lane_of(t % SHARE),
+              worker = worker_of(t % SHARE), all = (int)blockIdx.y * LANES + lane, group = all / OF_RESULTS,
+              result = all % OF_RESULTS * R;
     load_filters(p, w, (int)blockIdx.y * LANES);
     __syncthreads();
     const i64 between = LAST ? 1 : SPREAD ? p.ys[1] : p.xs[1];
@@ -218,7 +220,8 @@ __device__ __forceinline__ void add_tile(const args &p, const spot &s, const lan
     float g[TH][TW * R];        /* LAST: position, filter; else filter, position */
 #pragma unroll
     for (int q = 0; q < R; q += RV) {
-        const T *at = p.y + y.at + s.line * y.between_lines + s.position * y.between + q * (LAST ? 1 : p.ys[1]);
+        const T *at = p.y + y.at + s.line * y.between_lines + s.position * y.between +
+                      q * (LAST ? 1 : p.ys[1]);
 #pragma unroll
         for (int r = 0; r < TH; r++, at += y.between_lines) {
 #pragma unroll
@@ -269,7 +272,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) filters(const __gr
     const int t = (int)threadIdx.x, worker = worker_of(t), mine = (int)blockIdx.y * LANES + lane_of(t);
     const lane l = lane_at(mine);
     float sum[ALL] = {};
-    for (unsigned e = blockIdx.x * WORKERS + worker; e < p.count && l.group < p.groups; e += gridDim.x * WORKERS) {
+    for (unsigned e = blockIdx.x * WORKERS + worker; e < p.count && l.group < p.groups;
+         e += gridDim.x * WORKERS) {
         add_tile(p, spot_of(p, e), l, sum);
     }
 #pragma unroll

@@ -158,7 +158,8 @@ static double cost(const struct mc_conv_problem *p, const struct work *k)
 /* Completes work whose tile, results, channels and lanes are chosen; false: there is no such one. */
 static bool complete(const struct mc_conv_problem *p, struct work *k)
 {
-    /* registers of a thread, where a multiprocessor has one block; those for addresses; instructions; bytes */
+    /* registers of a thread, where a multiprocessor has one block; those for addresses; instructions;
+     * bytes */
     enum { REGISTERS = 512, BESIDE = 50, TEXT = 2600, SHARED = 200 << 10, OF_BLOCK = 47 << 10 };
     struct mc_conv_tile *t = &k->tile;
     t->g = t->gt = k->rv = 1;

@@ -138,8 +138,8 @@ static struct effort effort_of(const struct mc_conv_problem *p, const struct wor
 }
 
 /* Cycles of a multiprocessor: it starts four instructions in one, and hides what a warp waits for by others.
- * A wave is as many blocks as its registers hold.  The constants are fitted to 1,273 kernels for seven layers on
- * an H100: of the kernels that were timed for a pass, the one of least cost took 8 percent longer than the
+ * A wave is as many blocks as its registers hold.  The constants are fitted to 1,273 kernels for seven layers
+ * on an H100: of the kernels that were timed for a pass, the one of least cost took 8 percent longer than the
  * fastest. */
 static double cost(const struct mc_conv_problem *p, const struct work *k)
 {
@@ -211,10 +211,12 @@ static struct work least_work(const struct mc_conv_problem *p)
 static bool lanes_fit(const struct mc_conv_problem *p, const struct work *k)
 {
     enum { FEWEST = 4, FEWEST_FILTERS = 8, MOST_FILTERS = 16 };
-    const int64_t all = all_lanes(p, k), fewest = of_filters(p) ? FEWEST_FILTERS : FEWEST;
-    return k->lanes == 1 || k->lanes <= all ? !k->tile.last || ((k->lanes >= fewest || 2 * k->lanes > all) &&
-                                                                (k->lanes <= MOST_FILTERS || !of_filters(p)))
-                                            : false;
+    const int64_t all = all_lanes(p, k);
+    if (!k->tile.last || k->lanes > all) {
+        return k->lanes == 1 || k->lanes <= all;
+    }
+    return of_filters(p) ? k->lanes <= MOST_FILTERS && (k->lanes >= FEWEST_FILTERS || 2 * k->lanes > all)
+                         : k->lanes >= FEWEST || 2 * k->lanes > all;
 }
 
 /* Tiles, lanes and parts for the results and channels of k. */

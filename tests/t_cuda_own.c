@@ -400,3 +400,37 @@ TEST(cuda_depthwise)
     tell(&t, 1);
     CHECK(t.served >= 300, "%d problems", t.served);
 }
+
+/* Groups of several channels: fewer and more filters than channels, numbers of them that no vector fills,
+ * small planes and wide ones, rows of tiles that are not full; random sizes, strides, dilations and pads. */
+TEST(cuda_grouped)
+{
+    static const char *const shapes[] = {
+        "n2c32f32 i28x28 k3x3 p1x1 g8", "n3c48f48 i14x14 k3x3 p1x1 g2", "n2c16f48 i9x11 k3x3 s2x2 p1x1 g4 flip", "n1c64f32 i7x7 k3x3 p1x1 g4",
+        "n2c15f21 i12x13 k5x5 p2x2 g3", "n33c8f8 i31x30 k3x3 p1x1 g2", "n2c96f96 i8x8 k1x1 g4", "n1c26f22 i10x10 k3x3 d2x2 p2x2 g2",
+        "n2c12f24 i20x17 k2x4 s2x1 d1x3 p0x4 g4", "n1c8f8 i50 k9 p4 g2", "n2c6f12 i5x6 k7x7 p3x3 g3", "n1c130f130 i3x3 k3x3 p1x1 g2",
+        "n2c8f4 i16x16 k3x3 p1x1 g4", "n2c32f32 i28x28 k3x3 s2x2 p1x1 g8",
+    };
+    static const int kinds[] = { 0, 1, 2, 3, 4, 5, 8, 11, 12, 13, 14, 17 };
+    struct column_sums t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t i = 0; i < NELEM(shapes) + 8; i++) {
+        char drawn[128];
+        const int g = 2 + drawn_below(4), cg = 1 + drawn_below(9), fg = 1 + drawn_below(9);
+        snprintf(drawn, sizeof drawn, "n%dc%df%d i%dx%d k%dx%d s%dx%d d%dx%d p%dx%d g%d%s",
+                 1 + drawn_below(4), g * cg, g * fg, 9 + drawn_below(20), 9 + drawn_below(20),
+                 1 + drawn_below(4), 1 + drawn_below(4), 1 + drawn_below(3), 1 + drawn_below(3),
+                 1 + drawn_below(2), 1 + drawn_below(2), drawn_below(4), drawn_below(4), g,
+                 drawn_below(2) ? " flip" : "");
+        const char *shape = i < NELEM(shapes) ? shapes[i] : drawn;
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = i % 3; v < NELEM(kinds); v += 3) {
+                const struct mc_conv_problem p = convolution(shape, (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_grouped, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served >= 160, "%d problems", t.served);
+}

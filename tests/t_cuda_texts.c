@@ -24,6 +24,9 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define DEPTHWISE                                                                                             \
     "#define A float\n#define FLOAT 1\n#define M 1\n#define CB 8\n#define BLOCKS 4\n#define KH 3\n#define KW 5\n#define SH 2\n#define SW 2\n" \
     "#define DH 1\n#define DW 2\n#define PH 1\n#define PW 2\n"
+#define GROUPED                                                                                               \
+    "#define A float\n#define FLOAT 1\n#define SOURCE 12\n#define RESULT 8\n#define BLOCKS 3\n#define KH 3\n#define KW 5\n" \
+    "#define SH 2\n#define SW 2\n#define DH 1\n#define DW 2\n#define PH 1\n#define PW 2\n"
 #define FLAT "#define KD 1\n#define SD 1\n#define PD (0)\n#define ID 1\n#define OD 1\n"
 #define FEW1 FLAT "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
     "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
@@ -123,6 +126,13 @@ static const struct {
       { "#define PASS 0\n#define FILTERS 0\n#define TAP_STEP 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define PASS 1\n#define FILTERS 0\n#define TAP_STEP -1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
         "#define PASS 2\n#define FILTERS 1\n#define TAP_STEP 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
+    { &mc_conv_grouped_text,
+      { "#define T float\n#define HALVES 0\n" GROUPED "#define LAST 1\n#define TH 2\n#define TW 4\n#define V 4\n#define C 4\n#define R 2\n#define RV 2\n#define G 1\n#define GT 1\n#define LANES 4\n",
+        "#define T half\n#define HALVES 1\n" GROUPED "#define LAST 0\n#define TH 2\n#define TW 4\n#define V 1\n#define C 1\n#define R 3\n#define RV 1\n#define G 2\n#define GT 4\n#define LANES 2\n",
+        "#define T bf16\n#define HALVES 1\n" GROUPED "#define LAST 1\n#define TH 2\n#define TW 2\n#define V 2\n#define C 2\n#define R 8\n#define RV 8\n#define G 1\n#define GT 1\n#define LANES 1\n" },
+      { "#define PASS 0\n#define FILTERS 0\n#define PARTS 2\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
+        "#define PASS 1\n#define FILTERS 0\n#define PARTS 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
+        "#define PASS 2\n#define FILTERS 1\n#define PARTS 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
     { &mc_conv_small_channels_text,
       { "#define BESIDE 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define BESIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",

@@ -7,21 +7,20 @@
  * Invariant: for operands that are not aligned to the adjacent channels of a thread the plan runs a child. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/depthwise/depthwise_args.h"
-#include <math.h>
+#include "heavy/conv/cuda/tile_lines.h"
 
 static const char text[] = {
 #include "heavy/conv/cuda/depthwise/depthwise_text.h"
-    , 0 };
+    , 0
+};
 const struct mc_cuda_text mc_conv_depthwise_text = { "heavy/conv/cuda/depthwise/depthwise.cu", text };
 
-enum { THREADS = DEPTHWISE_THREADS, MOST_TAPS = 81, MOST_FILTERS = 4 };
+enum { THREADS = DEPTHWISE_THREADS };
 
 struct shape {
-    bool last;                  /* channels are innermost */
-    int th, tw, v;              /* a tile: lines, positions, adjacent channels */
-    int g, gt;                  /* positions that are loaded at once: of the source, of the tile's array */
-    int cb;                     /* threads of a block along channels */
-    int blocks;                 /* of a multiprocessor, whose registers they share */
+    struct mc_conv_tile tile; /* v: adjacent channels of a thread */
+    int cb;                   /* threads of a block along channels */
+    int blocks;               /* of a multiprocessor, whose registers they share */
 };
 
 struct depthwise {
@@ -29,8 +28,8 @@ struct depthwise {
     void *kernel, *add;
     struct mc_grid grid, add_grid;
     struct mc_depthwise_args args;
-    int64_t w_first;            /* elements from w to the tap that is read first */
-    uintptr_t unit;             /* bytes that are moved at once */
+    int64_t w_first; /* elements from w to the tap that is read first */
+    uintptr_t unit;  /* bytes that are moved at once */
 };
 
 static int size_of(const struct mc_conv_problem *p)
@@ -38,21 +37,9 @@ static int size_of(const struct mc_conv_problem *p)
     return (int)mc_dtypes[p->dtype].size;
 }
 
-/* Gradients of inputs spread y over x: tiles are of x, else of y. */
-static bool spreads(const struct mc_conv_problem *p)
-{
-    return p->s.pass == CONV_INPUTS;
-}
-
-/* The positions that are divided into tiles, and the channels that they have. */
-static const int64_t *tiled(const struct mc_conv_problem *p)
-{
-    return spreads(p) ? p->s.in : p->s.out;
-}
-
 static int64_t channels(const struct mc_conv_problem *p)
 {
-    return spreads(p) ? p->s.c : p->s.f;
+    return mc_conv_spreads(p) ? p->s.c : p->s.f;
 }
 
 static bool channels_last(const struct mc_conv_problem *p)
@@ -62,44 +49,28 @@ static bool channels_last(const struct mc_conv_problem *p)
 
 /* ---- the tile ---- */
 
-/* Lines that a tile of so many reads along one axis, with those between taps. */
-static double reach(const struct mc_conv_shape *s, int axis, int tile)
-{
-    const double taps = (double)((s->k[axis] - 1) * s->dilation[axis]);
-    return s->pass == CONV_INPUTS ? ((double)tile - 1 + taps) / (double)s->stride[axis] + 1
-                                  : (double)((tile - 1) * s->stride[axis]) + 1 + taps;
-}
-
-/* Without those between taps, where dilation leaves some. */
-static double lines_read(const struct mc_conv_shape *s, int axis, int tile)
-{
-    return MC_MIN(reach(s, axis, tile), (double)(tile * s->k[axis]));
-}
-
-static int64_t tiles(const struct mc_conv_problem *p, const struct shape *t)
-{
-    return p->s.n * conv_ceil(tiled(p)[1], t->th) * conv_ceil(tiled(p)[2], t->tw);
-}
-
 /* Numbers of a thread: sums, what it reads of a line, a filter. */
 static double kept(const struct mc_conv_problem *p, const struct shape *t)
 {
     const double taps = (double)(p->s.k[1] * p->s.k[2]);
-    return t->v * (t->th * t->tw + lines_read(&p->s, 2, t->tw) + t->g - 1 +
-                   (t->last && p->s.pass != CONV_WEIGHTS ? 0 : taps));
+    return t->tile.v * (t->tile.th * t->tile.tw + mc_conv_lines_read(&p->s, 2, t->tile.tw) + t->tile.g - 1 +
+                        (t->tile.last && p->s.pass != CONV_WEIGHTS ? 0 : taps));
 }
 
 /* Instructions of a tile. */
 static double instructions(const struct mc_conv_problem *p, const struct shape *t)
 {
     const struct mc_conv_shape *s = &p->s;
-    const double taps = (double)(s->k[1] * s->k[2]), of_result = (double)(t->th * t->tw),
-                 of_source = lines_read(s, 1, t->th) * lines_read(s, 2, t->tw),
+    const double taps = (double)(s->k[1] * s->k[2]), of_result = (double)(t->tile.th * t->tile.tw),
+                 of_source = mc_conv_lines_read(s, 1, t->tile.th) * mc_conv_lines_read(s, 2, t->tile.tw),
                  widen = size_of(p) == 2 ? 1 : 0, /* of each number */
-        sums = taps * of_result * t->v / (s->pass == CONV_INPUTS ? (double)(s->stride[1] * s->stride[2]) : 1);
-    const double filter = s->pass == CONV_WEIGHTS ? 0 : t->last ? taps * t->th : taps * (1 + widen) / 2;
-    return 80 + sums + filter + of_source * (4. / t->g + widen * t->v) +
-           of_result * (6. / t->gt + (s->pass == CONV_WEIGHTS ? widen : 2) * t->v);
+        sums = taps * of_result * t->tile.v /
+               (s->pass == CONV_INPUTS ? (double)(s->stride[1] * s->stride[2]) : 1);
+    const double filter = s->pass == CONV_WEIGHTS ? 0
+                          : t->tile.last          ? taps * t->tile.th
+                                                  : taps * (1 + widen) / 2;
+    return 80 + sums + filter + of_source * (4. / t->tile.g + widen * t->tile.v) +
+           of_result * (6. / t->tile.gt + (s->pass == CONV_WEIGHTS ? widen : 2) * t->tile.v);
 }
 
 /* Cycles of a multiprocessor: it starts four instructions in one, and hides what a warp waits for by others.
@@ -107,35 +78,16 @@ static double instructions(const struct mc_conv_problem *p, const struct shape *
 static double cost(const struct mc_conv_problem *p, const struct shape *t)
 {
     enum { WAIT = 1500 }; /* cycles that the loads of a tile take */
-    const double warps = (double)(tiles(p, t) * (channels(p) / t->v)) / 32 / mc_cuda_multiprocessors(),
+    const double warps = (double)(mc_conv_tiles(p, &t->tile) * (channels(p) / t->tile.v)) / 32 /
+                         mc_cuda_multiprocessors(),
                  at_once = MC_MIN(warps, (double)t->blocks * THREADS / 32), waves = warps / at_once;
     return waves * (WAIT + instructions(p, t) * (1 + at_once / 4));
-}
-
-static bool even(const int64_t at[5], int axis, int unit)
-{
-    bool ok = true;
-    for (int i = 0; i < 5; i++) {
-        ok = ok && (i == axis || at[i] % unit == 0);
-    }
-    return ok;
 }
 
 /* Adjacent channels that can be moved at once. */
 static bool channels_fit(const struct mc_conv_problem *p, int v)
 {
-    return p->s.f == p->s.c && p->s.c % v == 0 && even(p->at.x, 1, v) && even(p->at.y, 1, v);
-}
-
-/* The most adjacent positions of one array that can be moved at once, where tiles begin at multiples of
- * `step`. */
-static int positions_at_once(const int64_t at[5], int64_t positions, int64_t step)
-{
-    int g = 4;
-    while (g > 1 && (step % g || positions % g || !even(at, 4, g))) {
-        g /= 2;
-    }
-    return g;
+    return p->s.f == p->s.c && p->s.c % v == 0 && mc_conv_even(p->at.x, 1, v) && mc_conv_even(p->at.y, 1, v);
 }
 
 /* Threads along channels: they fill whole blocks of c / v where they can. */
@@ -158,41 +110,39 @@ static bool complete(const struct mc_conv_problem *p, struct shape *t)
     /* of a thread, where a multiprocessor has one block; those for addresses */
     enum { REGISTERS = 512, BESIDE = 34 };
     const struct mc_conv_shape *s = &p->s;
-    t->g = t->gt = 1;
-    if (!t->last && spreads(p)) {
-        t->g = positions_at_once(p->at.y, s->out[2], t->tw / s->stride[2]);
-        t->gt = positions_at_once(p->at.x, s->in[2], t->tw);
-    } else if (!t->last) {
-        t->g = positions_at_once(p->at.x, s->in[2], t->tw * s->stride[2]);
-        t->gt = positions_at_once(p->at.y, s->out[2], t->tw);
+    t->tile.g = t->tile.gt = 1;
+    if (!t->tile.last) {
+        mc_conv_positions_at_once(p, &t->tile);
     }
     t->blocks = (int)MC_MIN(REGISTERS / (kept(p, t) + BESIDE), 6);
     /* larger tiles keep the loads of a thread waiting for each other, and their texts take long to compile */
-    const int most = t->last ? 56 : t->g * t->gt > 1 ? 28 : 14;
-    return t->blocks >= 3 && t->th * t->tw * t->v <= MC_MAX(most, (int)(s->stride[1] * s->stride[2])) &&
-           t->th * t->tw * t->v * s->k[1] * s->k[2] < 1600;
+    const int most = t->tile.last ? 56 : t->tile.g * t->tile.gt > 1 ? 28 : 14;
+    return t->blocks >= 3 &&
+           t->tile.th * t->tile.tw * t->tile.v <= MC_MAX(most, (int)(s->stride[1] * s->stride[2])) &&
+           t->tile.th * t->tile.tw * t->tile.v * s->k[1] * s->k[2] < 1600;
 }
 
 /* Where gradients spread, a tile has whole strides. */
 static struct shape choose(const struct mc_conv_problem *p)
 {
     const bool last = channels_last(p);
-    const int step_h = spreads(p) ? (int)p->s.stride[1] : 1, step_w = spreads(p) ? (int)p->s.stride[2] : 1;
+    const int step_h = mc_conv_spreads(p) ? (int)p->s.stride[1] : 1,
+              step_w = mc_conv_spreads(p) ? (int)p->s.stride[2] : 1;
     struct shape best = { 0 };
     double least = 0;
     for (int v = 1; v <= (last ? 4 : 1) && (v == 1 || channels_fit(p, v)); v *= 2) {
         for (int i = 0; i < (last ? 8 : 4) * 14; i++) {
             struct shape t = {
-                .last = last, .th = (i % 14 + 1) * step_h, .tw = (i / 14 + 1) * step_w, .v = v
+                .tile = { .last = last, .th = (i % 14 + 1) * step_h, .tw = (i / 14 + 1) * step_w, .v = v }
             };
-            const bool high = t.th > step_h && t.th > tiled(p)[1];
-            if (!high && complete(p, &t) && (!best.th || cost(p, &t) < least)) {
+            const bool high = t.tile.th > step_h && t.tile.th > mc_conv_tiled(p)[1];
+            if (!high && complete(p, &t) && (!best.tile.th || cost(p, &t) < least)) {
                 best = t;
                 least = cost(p, &t);
             }
         }
     }
-    best.cb = best.last ? along_channels(channels(p) / best.v) : 1;
+    best.cb = best.tile.last ? along_channels(channels(p) / best.tile.v) : 1;
     return best;
 }
 
@@ -230,13 +180,13 @@ static void take_shape(struct depthwise *d, const struct mc_conv_problem *p)
 static void share_sums(struct depthwise *d, const struct mc_conv_problem *p, struct shape *t)
 {
     enum { EACH = 4 }; /* tiles that a thread sums at least */
-    const int64_t all = tiles(p, t);
-    if (!t->last) {
+    const int64_t all = mc_conv_tiles(p, &t->tile);
+    if (!t->tile.last) {
         while (t->cb < 16 && all * t->cb < THREADS) {
             t->cb *= 2;
         }
     }
-    const int64_t workers = THREADS / t->cb, groups = conv_ceil(channels(p), t->cb * t->v),
+    const int64_t workers = THREADS / t->cb, groups = conv_ceil(channels(p), t->cb * t->tile.v),
                   slots = MC_MAX((int64_t)mc_cuda_multiprocessors() * t->blocks / groups, 1);
     d->args.splits = (int)MC_MAX(MC_MIN(slots, all / (workers * EACH)), 1);
     d->args.count = (unsigned)all;
@@ -253,14 +203,14 @@ static void share_sums(struct depthwise *d, const struct mc_conv_problem *p, str
 static void hand_out(struct depthwise *d, const struct mc_conv_problem *p, struct shape *t)
 {
     struct mc_depthwise_args *a = &d->args;
-    a->across = mc_cuda_divider(conv_ceil(tiled(p)[2], t->tw));
-    a->down = mc_cuda_divider(conv_ceil(tiled(p)[1], t->th));
+    a->across = mc_cuda_divider(conv_ceil(mc_conv_tiled(p)[2], t->tile.tw));
+    a->down = mc_cuda_divider(conv_ceil(mc_conv_tiled(p)[1], t->tile.th));
     a->channels = mc_cuda_divider(channels(p));
     if (p->s.pass == CONV_WEIGHTS) {
         share_sums(d, p, t);
-    } else if (t->last) {
-        const int64_t workers = THREADS / t->cb, groups = conv_ceil(channels(p) / t->v, t->cb),
-                      all = tiles(p, t), blocks = conv_ceil(all, workers),
+    } else if (t->tile.last) {
+        const int64_t workers = THREADS / t->cb, groups = conv_ceil(channels(p) / t->tile.v, t->cb),
+                      all = mc_conv_tiles(p, &t->tile), blocks = conv_ceil(all, workers),
                       /* as many as load a filter once for up to four tiles */
             each = blocks * groups / (2 * t->blocks * mc_cuda_multiprocessors());
         a->count = (unsigned)all;
@@ -269,7 +219,7 @@ static void hand_out(struct depthwise *d, const struct mc_conv_problem *p, struc
                                     { (unsigned)(t->cb * workers), 1, 1 },
                                     0 };
     } else {
-        a->count = (unsigned)(tiles(p, t) * channels(p));
+        a->count = (unsigned)(mc_conv_tiles(p, &t->tile) * channels(p));
         d->grid = (struct mc_grid){ { (unsigned)conv_ceil(a->count, THREADS), 1, 1 }, { THREADS, 1, 1 }, 0 };
     }
 }
@@ -312,23 +262,9 @@ static bool load(struct depthwise *d, const struct mc_conv_problem *p, const str
 {
     const struct mc_conv_shape *s = &p->s;
     struct mc_str defines = { 0 };
-    mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines,
-                "#define HALVES %d\n#define M %d\n#define PASS %d\n#define FILTERS %d\n#define TAP_STEP %d\n",
-                size_of(p) == 2, (int)(s->f / s->c), (int)s->pass, s->pass == CONV_WEIGHTS, tap_step(d, s));
-    mc_str_addf(&defines,
-                "#define LAST %d\n#define TH %d\n#define TW %d\n#define V %d\n#define G %d\n#define GT %d\n"
-                "#define CB %d\n#define BLOCKS %d\n",
-                t->last, t->th, t->tw, t->v, t->g, t->gt, t->cb, t->blocks);
-    for (int i = 1; i < 3; i++) {
-        const char axis = "HW"[i - 1];
-        const int k = (int)s->k[i], stride = (int)s->stride[i], dilation = (int)s->dilation[i],
-                  pad = (int)s->pad[i];
-        mc_str_addf(&defines, "#define K%c %d\n#define S%c %d\n#define D%c %d\n#define P%c %d\n", axis, k,
-                    axis, stride, axis, dilation, axis, pad);
-    }
-    mc_str_addf(&defines, "#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", p->beta != 0,
-                p->has_bias, (int)p->act);
+    mc_conv_tile_defines(p, &t->tile, &defines);
+    mc_str_addf(&defines, "#define M %d\n#define TAP_STEP %d\n#define CB %d\n#define BLOCKS %d\n",
+                (int)(s->f / s->c), tap_step(d, s), t->cb, t->blocks);
     const struct mc_cuda_kernel_ref kernels[] = { { &d->kernel,
                                                     s->pass == CONV_WEIGHTS ? "filters" : "sums" },
                                                   { &d->add, d->args.splits > 1 ? "add" : NULL } };
@@ -344,11 +280,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     d->base.run = run;
-    d->unit = (uintptr_t)(MC_MAX(t.v, MC_MAX(t.g, t.gt)) * size_of(p));
+    d->unit = (uintptr_t)(MC_MAX(t.tile.v, MC_MAX(t.tile.g, t.tile.gt)) * size_of(p));
     take_shape(d, p);
     hand_out(d, p, &t);
-    LOG(LOG_PLAN, "    depthwise: tiles of %d x %d, %d channels, %d and %d positions at once, %d parts", t.th,
-        t.tw, t.v, t.g, t.gt, d->args.splits);
+    LOG(LOG_PLAN, "    depthwise: tiles of %d x %d, %d channels, %d and %d positions at once, %d parts",
+        t.tile.th, t.tile.tw, t.tile.v, t.tile.g, t.tile.gt, d->args.splits);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &t)) {
         mc_plan_free(d->base.child[0]);
@@ -361,44 +297,13 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 
 /* ---- limits and the estimate ---- */
 
-/* Is an element of a plane less than 2^31 from its first? */
-static bool near(const int64_t at[5], const int64_t size[3])
-{
-    const double most = INT32_MAX / 2;
-    return fabs((double)at[3]) * (double)(size[1] + 8192) < most &&
-           fabs((double)at[4]) * (double)(size[2] + 8192) < most;
-}
-
-/* Tiles and positions are counted in ints. */
-static bool counted(const struct mc_conv_problem *p)
-{
-    const int64_t most = INT32_MAX / 2;
-    bool ok = p->s.f <= 65535 && p->s.n < most / (p->s.f + 1);
-    for (int i = 1; i < 3 && ok; i++) {
-        ok = p->s.in[i] < 1 << 20 && p->s.out[i] < 1 << 20 && p->s.pad[i] < 4096 && p->s.pad[i] > -4096 &&
-             p->s.k[i] * p->s.dilation[i] < 4096 && p->s.stride[i] <= 8;
-    }
-    return ok && near(p->at.x, p->s.in) && near(p->at.y, p->s.out) &&
-           (double)p->s.n * (double)p->s.f * (double)tiled(p)[1] * (double)tiled(p)[2] < (double)most;
-}
-
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const struct mc_conv_shape *s = &p->s;
-    return mc_conv_hollow(p)        ? mc_conv_hollow(p)
-           : p->wide                ? "sums in float32, and conv.precision asks for float64"
-           : p->dtype == MC_FLOAT64 ? "takes float32 and halves"
-           : s->unshared            ? "has one filter for all positions"
-           : s->groups != s->c      ? "takes groups of one channel"
-           : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
-               ? "takes one or two spatial axes"
-           : s->k[1] * s->k[2] > MOST_TAPS ? "takes filters of up to 81 taps"
-           : !counted(p)                   ? "does not take sizes this large"
-           : !channels_last(p) && (p->at.x[4] != 1 || p->at.y[4] != 1)
-               ? "requires contiguous lines or channels"
-           : choose(p).th == 0 ? "has no tile for such strides"
-                               : NULL;
+    return mc_conv_no_tiles(p)      ? mc_conv_no_tiles(p)
+           : p->s.groups != p->s.c  ? "takes groups of one channel"
+           : choose(p).tile.th == 0 ? "has no tile for such strides"
+                                    : NULL;
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -410,5 +315,6 @@ static double estimate(const struct mc_problem *p_)
            (p->s.pass == CONV_WEIGHTS ? 2e-6 : 0);
 }
 
-const struct mc_solver mc_conv_cuda_depthwise = { .name = "depthwise", .refuse = refuse, .estimate = estimate,
-                                                  .plan = plan };
+const struct mc_solver mc_conv_cuda_depthwise = {
+    .name = "depthwise", .refuse = refuse, .estimate = estimate, .plan = plan
+};

@@ -6,6 +6,7 @@
 #include "agree.h"
 #include "cuda_test.h"
 #include <monochord_nn.h>
+#include <math.h>
 #include <string.h>
 
 static const char model[] =
@@ -130,4 +131,53 @@ TEST(gpu_a_recording_without_memory)
     mc_array_unref(&x);
     mc_function_free(f);
     mc_graph_free(g);
+}
+
+/* Functions of little memory run their steps beside each other by themselves; large ones, and those that set
+ * parts of variables, do not.  What fits only in order is placed a second time, views of results included. */
+TEST(gpu_steps_beside_each_other_by_themselves)
+{
+    static const struct { const char *formula, *update; int64_t side; enum mc_concurrent way; } rows[] = {
+        { "sum(exp(dot(x, x))[1:, ::2]), max(x)",         NULL,                          40,   CONCURRENT_IF_SMALL },
+        { "sum(y.T[1:, ::2]), max(y)",                    NULL,                          3000, CONCURRENT_NEVER    },
+        { "sum(x)",                                       "w = set_subtensor(w[1:2], 1)", 40,   CONCURRENT_NEVER    },
+        { "sum(x)",                                       "w = w * 2",                   40,   CONCURRENT_IF_SMALL },
+    };
+    ON_GPU();
+    mc_flag_set("cuda.beside", "auto");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int64_t n = rows[i].side;
+        mc_graph *g = mc_graph_new();
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n, n)), *w = mc_array_new(MC_FLOAT32, MC_SHAPE(4)),
+                 *y[2] = { NULL };
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_shared_new(g, "w", w);
+        mc_formula(g, "y = cumsum(exp(x), axis=0)");
+        for (int64_t k = 0; k < n * n; k++) {
+            ((float *)mc_array_data(x))[k] = k / n == k % n ? 0.5f : 0;
+        }
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x", .outputs = rows[i].formula, .updates = rows[i].update });
+        REQUIRE(f, "%s", mc_error(g));
+        for (int call = 0; call < 3; call++) {
+            CHECK((rows[i].update ? mc_call(f, MC_IN(x), MC_OUT(&y[0]))
+                                  : mc_call(f, MC_IN(x), MC_OUT(&y[0], &y[1]))) == MC_OK,
+                  "%s", mc_last_error());
+        }
+        CHECK(f->plans && f->plans->concurrent == rows[i].way, "%s, %lld: %d", rows[i].formula, (long long)n,
+              f->plans ? (int)f->plans->concurrent : -1);
+        if (i == 1) { /* y[r][c] is r + 1, and exp(0.5) - 1 more from the diagonal on */
+            const double lines = (double)(n / 2) * (double)(n / 2 - 1), more = exp(0.5) - 1;
+            const double want = (double)(n - 1) * (lines + (double)(n / 2)) + more * lines;
+            const double got = mc_array_get(y[0], NULL), largest = mc_array_get(y[1], NULL);
+            CHECK(fabs(got - want) < 1e-4 * want && fabs(largest - (double)n - more) < 0.1,
+                  "%g, not %g; %g, not %g", got, want, largest, (double)n + more);
+        }
+        mc_array *all[] = { x, w, y[0], y[1] };
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+            mc_array_unref(&all[k]);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
 }

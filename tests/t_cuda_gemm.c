@@ -148,24 +148,6 @@ TEST(cuda_gemm_cut_tiles)
           t.failed);
 }
 
-/* Pairs of TF32 numbers: tiles that are not full, terms shared by a cluster, matrices of both kinds of
- * lines, in stacks too. */
-TEST(cuda_gemm_pairs_of_tf32)
-{
-    struct column_sums t = { 0 };
-    GPU_OR_SKIP();
-    for (int turn = 0; turn < (test_is_full() ? 200 : 40); turn++) {
-        const int64_t m = 1 + (int64_t)(test_random() % (turn % 3 ? 200 : 20)),
-                      n = 1 + (int64_t)(test_random() % (turn % 5 ? 200 : 20)),
-                      k = 1 + (int64_t)(test_random() % (turn % 2 ? 40 : 700));
-        const struct mc_gemm_problem p = product(MC_FLOAT32, m, n, k, orders[turn % 4],
-                                                 &products[test_random() % NELEM(products)]);
-        one(&p.base, &mc_gemm_cuda_split_tf32, &t);
-    }
-    tell(&t, 1);
-    CHECK(t.served > 20 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
-}
-
 static void infinities(const struct mc_solver *s)
 {
     enum { M = 270, N = 266, K = 130 };
@@ -218,12 +200,6 @@ TEST(cuda_gemm_cut_infinities)
 {
     GPU_OR_SKIP();
     infinities(&mc_gemm_cuda_split_inline);
-}
-
-TEST(cuda_gemm_pairs_of_tf32_infinities)
-{
-    GPU_OR_SKIP();
-    infinities(&mc_gemm_cuda_split_tf32);
 }
 
 TEST(cuda_gemm_split_infinities)
@@ -314,7 +290,6 @@ TEST(cuda_products_are_as_exact_as_float32)
                                  ? 0
                                  : error_of(&p, &mc_gemm_cuda_split_large, host, host[GEMM_C]);
         const double cut = error_of(&p, &mc_gemm_cuda_split_inline, host, host[GEMM_C]);
-        const double pairs = error_of(&p, &mc_gemm_cuda_split_tf32, host, host[GEMM_C]);
         const double most = 8 + sqrt((double)ks[i]);
         CHECK(split >= 0 && split <= 2 * plain + 2,
               "k %lld: in units of rounding, split operands are off by %.2f, our plain kernel by %.2f",
@@ -326,9 +301,6 @@ TEST(cuda_products_are_as_exact_as_float32)
         CHECK(cut >= 0 && cut <= 2 * plain + 2,
               "k %lld: in units of rounding, tiles cut in halves are off by %.2f, our plain kernel by %.2f",
               (long long)ks[i], cut, plain);
-        CHECK(pairs >= 0 && pairs <= 2 * plain + 2,
-              "k %lld: in units of rounding, pairs of TF32 numbers are off by %.2f, our plain kernel by %.2f",
-              (long long)ks[i], pairs, plain);
         CHECK(plain >= 0 && plain <= most && library <= most,
               "k %lld: in units of rounding, our own kernel is off by %.2f, cuBLASLt by %.2f",
               (long long)ks[i], plain, library);

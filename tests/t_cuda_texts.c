@@ -108,9 +108,6 @@ static const struct {
       { "#define A_DENSE 1\n#define B_DENSE 0\n#define SPLIT 1\n#define TOGETHER 0\n",
         "#define A_DENSE 0\n#define B_DENSE 1\n#define SPLIT 0\n#define TOGETHER 0\n",
         "#define A_DENSE 1\n#define B_DENSE 1\n#define SPLIT 1\n#define TOGETHER 1\n" } },
-    { &mc_split_tf32_text,
-      { "#define ACT 0\n#define CLUSTER 0\n", "#define ACT 3\n#define CLUSTER 1\n" },
-      { "#define A_LONG 1\n#define B_LONG 0\n", "#define A_LONG 0\n#define B_LONG 1\n" } },
     { &mc_conv_direct_text,
       { FLOATS },
       { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS "

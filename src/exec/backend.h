@@ -90,7 +90,7 @@ struct mc_backend {
     /* planning a shape */
     /* bytes for inputs at the start of the arena; or NULL */
     size_t (*input_bytes)(const struct mc_function *f);
-    bool (*concurrent)(void);       /* may steps run at the same time?  NULL: no */
+    enum mc_concurrent (*concurrent)(void); /* may steps run at the same time?  NULL: never */
     /* after offsets in the arena are set; or NULL */
     mc_status (*shape)(struct mc_function *f, struct mc_shape_plan *p);
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
@@ -151,11 +151,6 @@ struct mc_backend {
     int (*image_rank)(const struct mc_device *d, const char *arch);
     bool (*updated)(const struct mc_shape_plan *p); /* did the steps make the updates already?  NULL: never */
 };
-static inline bool mc_steps_concurrent(const struct mc_function *f)
-{
-    return f->code->backend->concurrent && f->code->backend->concurrent();
-}
-
 extern const struct mc_backend mc_backend_cpu, mc_backend_cuda;
 
 /* by a device's name; NULL: error */

@@ -107,6 +107,9 @@ static inline struct mc_exec *mc_heavy_exec(const struct mc_step_plan *sp)
 struct mc_block { int64_t at, size; int first, last; };
 typedef VEC(struct mc_block) mc_blocks;
 struct mc_moves;                /* schedule/moves.c */
+/* may steps run at the same time? */
+enum mc_concurrent { CONCURRENT_NEVER, CONCURRENT_IF_SMALL, CONCURRENT_ALWAYS };
+
 struct mc_shape_plan {
     struct mc_shape_plan *next;
     int64_t *key;
@@ -122,6 +125,7 @@ struct mc_shape_plan {
     /* bytes of both.  Workspaces of a step may overlap values that are not live at that step. */
     size_t memory;
     mc_blocks block;            /* memory of values and their liveness; kept until workspaces are placed */
+    enum mc_concurrent concurrent;      /* steps may run at the same time, if there is memory for that */
     /* steps between two uses of the same memory, so that neighbours can run at the same time; 0: steps run in
      * order */
     int reuse_distance;

@@ -4,7 +4,8 @@
  *
  * Invariant: after the step that writes the new value, no step reads the old one, and no step may fail,
  * since a failed call makes no update. If an earlier step failed, the kernel does not write (`held` of
- * mc_grid_head). In-place updates are not used where steps may run concurrently. */
+ * mc_grid_head). Where steps may run concurrently, such a kernel waits for all checks (exec/cuda/capture.c), and parts are
+ * not set in place. */
 #include "schedule/schedule.h"
 #include "exec/heavy/heavy.h"
 
@@ -94,7 +95,7 @@ int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
     const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic &&
-                     !f->skip_updates && !mc_steps_concurrent(f);
+                     !f->skip_updates && !(p->concurrent && mc_step_sets_part(st));
     const int update = may ? only_update(pr, v) : -1;
     const bool maps = st->kernel && st->kernel->mode == KERNEL_MAP;
     const int fails = maps ? step : step + 1; /* what sets a part fails before it writes */

@@ -57,18 +57,18 @@ static mc_status end(struct joint *b, struct mc_function *f, struct mc_shape_pla
     return s;
 }
 
-static bool may_join(const struct mc_function *f)
+static bool may_join(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     return f->code->backend->joint && f->code->mode == MODE_FAST_RUN && !f->code->program.dynamic &&
-           !f->is_body && !mc_steps_concurrent(f);
+           !f->is_body && p->concurrent != CONCURRENT_ALWAYS;
 }
 
 mc_status mc_plan_joint(struct mc_function *f, struct mc_shape_plan *p)
 {
     const int n = (int)f->code->program.step.n;
     struct joint b = { { 0 }, { 0 } };
-    int *first = may_join(f) ? mc_alloc((size_t)(n + 1) * sizeof *first, "plan") : NULL, run = -1;
-    mc_status s = first || !may_join(f) ? MC_OK : MC_EMEMORY;
+    int *first = may_join(f, p) ? mc_alloc((size_t)(n + 1) * sizeof *first, "plan") : NULL, run = -1;
+    mc_status s = first || !may_join(f, p) ? MC_OK : MC_EMEMORY;
     if (first) {
         mc_joint_candidates(&f->code->program, first);
     }

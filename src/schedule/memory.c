@@ -12,9 +12,11 @@
 #include <stdlib.h>
 
 enum { ALIGN = 256 };         /* the alignment of a workspace that cuBLASLt requires */
-/* Steps until memory is reused where steps may run concurrently; used if the arena is less than a fourth of
- * the GPU's memory. */
+/* Steps until memory is reused where steps may run concurrently. */
 enum { REUSE_DISTANCE = 8 };
+/* Bytes of the arena up to which steps run concurrently by themselves: its values stay in the GPU's L2 cache, and
+ * many steps do not fill the GPU. */
+enum { SMALL = 64 << 20 };
 
 struct arena {
     mc_blocks *all;     /* in the order of allocation */
@@ -418,10 +420,41 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int reuse
     return s;
 }
 
+static bool sets_parts(const struct mc_program *pr)
+{
+    bool so = false;
+    for (size_t i = 0; i < pr->step.n && !so; i++) {
+        so = mc_step_sets_part(&pr->step.at[i]);
+    }
+    return so;
+}
+
+/* Steps run concurrently if their values still fit when memory is reused later.  By themselves they do so only if
+ * that is little memory and no part of a variable is set, which is done in place only in order. */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
-    mc_status s = place(f, p, mc_steps_concurrent(f) ? REUSE_DISTANCE : 0);
-    return s == MC_OK && p->reuse_distance && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
+    enum mc_concurrent (*const asked)(void) = f->code->backend->concurrent;
+    const enum mc_concurrent way = asked ? asked() : CONCURRENT_NEVER;
+    const size_t most = way == CONCURRENT_ALWAYS ? f->code->device->memory / 4 : SMALL,
+                 slots = f->code->program.value.n * sizeof *p->slot;
+    const bool may = way == CONCURRENT_ALWAYS ||
+                     (way == CONCURRENT_IF_SMALL && !sets_parts(&f->code->program));
+    p->concurrent = may ? way : CONCURRENT_NEVER;
+    struct mc_slot *before = may ? mc_alloc(slots + 1, "plan") : NULL; /* the slots that are not placed yet */
+    mc_status s = may && !before ? MC_EMEMORY : MC_OK;
+    if (before) {
+        memcpy(before, p->slot, slots);
+        s = place(f, p, REUSE_DISTANCE);
+    }
+    if (s == MC_OK && (!may || p->arena > most)) {
+        p->concurrent = CONCURRENT_NEVER;
+        if (before) {
+            memcpy(p->slot, before, slots);
+        }
+        s = place(f, p, 0);
+    }
+    mc_free(before);
+    return s;
 }
 
 /* ---- workspaces ---- */

@@ -179,10 +179,27 @@ static bool checks(const struct order *o, int step)
     return so;
 }
 
-/* Does step b wait for step a?  The mark is the step after the last. */
+static bool updates_in_place(const struct order *o, int step)
+{
+    const struct mc_step *st = &o->f->code->program.step.at[step];
+    int others = 0;
+    const int *joint = mc_grid_joint_steps(o->p->step[step].exec, &others);
+    bool so = false;
+    for (int i = 0; i < st->ndst && !so; i++) {
+        so = o->p->slot[st->dst[i]].base == BASE_SHARED;
+    }
+    for (int i = 0; i < others && !so; i++) {
+        so = joint[i] != step && updates_in_place(o, joint[i]);
+    }
+    return so;
+}
+
+/* Does step b wait for step a?  The mark is the step after the last.  It waits for all checks, and so does what
+ * writes over a variable, since a failed call makes no update. */
 static bool precedes(const struct order *o, int a, int b)
 {
-    return conflicts(o, a, b) || (b == (int)o->f->code->program.step.n && checks(o, a));
+    return conflicts(o, a, b) ||
+           (checks(o, a) && (b == (int)o->f->code->program.step.n || updates_in_place(o, b)));
 }
 
 /* The last nodes of the steps that this step must wait for.  Those that one of them waits for already are

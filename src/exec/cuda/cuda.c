@@ -273,9 +273,10 @@ static void free_function(struct mc_function *f)
     }
 }
 
-static bool run_concurrently(void)
+static enum mc_concurrent run_concurrently(void)
 {
-    return mc_flag_int(FLAG_cuda_beside);
+    static const enum mc_concurrent words[] = { CONCURRENT_IF_SMALL, CONCURRENT_ALWAYS, CONCURRENT_NEVER };
+    return words[mc_flag_int(FLAG_cuda_beside)];
 }
 
 /* Programs with dynamic sizes run on the host, unless the flag cuda.host forbids that. */

@@ -148,15 +148,16 @@ __device__ __forceinline__ void load_windows(const args &p, int image, int first
 {
     const float *const from = p.g + image * p.gs[0] + first * p.gs[1];
     const unsigned char *const marks = p.mark + image * p.ks[0] + first * p.ks[1];
-    const int count = min(32, p.f - first), step = p.whole ? 4 : 1, each = p.windows / step;
-    for (int e = threadIdx.x; e < count * each; e += blockDim.x) {
-        const int f = e / each, k = (e - f * each) * step;
-        if (p.whole) {
-            fetch16(g + f * p.fours + k, from + f * p.gs[1] + k);
-            fetch4((float *)(mark + f * p.fours + k), (const float *)(marks + f * p.ks[1] + k), true);
-        } else {
-            g[f * p.fours + k] = from[f * p.gs[1] + k];
-            mark[f * p.fours + k] = marks[f * p.ks[1] + k];
+    const int count = min(32, p.f - first), step = p.whole ? 4 : 1;
+    for (int f = threadIdx.x / 32; f < count; f += WARPS) {
+        for (int k = threadIdx.x % 32 * step; k < p.windows; k += 32 * step) {
+            if (p.whole) {
+                fetch16(g + f * p.fours + k, from + f * p.gs[1] + k);
+                fetch4((float *)(mark + f * p.fours + k), (const float *)(marks + f * p.ks[1] + k), true);
+            } else {
+                g[f * p.fours + k] = from[f * p.gs[1] + k];
+                mark[f * p.fours + k] = marks[f * p.ks[1] + k];
+            }
         }
     }
 }

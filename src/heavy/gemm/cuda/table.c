@@ -9,7 +9,6 @@ const struct mc_solver *const mc_gemm_cuda_solvers[] = {
     &mc_gemm_cuda_split,        /* float32 as pairs of halves on tensor cores */
     &mc_gemm_cuda_split_large,  /* the same in larger tiles */
     &mc_gemm_cuda_split_inline, /* the same for small matrices */
-    &mc_gemm_cuda_split_tf32,   /* float32 as pairs of TF32 numbers: medium matrices */
     &mc_gemm_cuda_skinny,       /* few columns or rows */
     &mc_gemm_cuda_unfused,      /* the bare product, then an epilogue kernel */
     &mc_gemm_cuda_plain,        /* any dtype, any strides */

@@ -442,6 +442,7 @@ TEST(conv_gradients_of_filters_of_a_large_image_are_precise)
         { &mc_conv_implicit, 3 }, { &mc_conv_im2col, 3 }, { &mc_conv_direct, 3 },
     };
     static const char *const sets[] = { "avx512", "avx2", "plain" };
+    size_t tried = 0;
     for (size_t i = 0; i < NELEM(rows) * NELEM(sets); i++) {
         struct mc_conv_problem p = problem(0, CONV_WEIGHTS);
         const int64_t taps = rows[i % NELEM(rows)].taps;
@@ -454,12 +455,15 @@ TEST(conv_gradients_of_filters_of_a_large_image_are_precise)
             const struct mc_conv_array a = mc_conv_array(&p, role);
             mc_conv_dense_strides(&a, strides[role]);
         }
-        if (mc_isa_only(sets[i / NELEM(rows)])) {
+        /* the runtime library has no implicit products */
+        if (mc_isa_only(sets[i / NELEM(rows)]) && !rows[i % NELEM(rows)].solver->refuse(&p.base)) {
             const double error = error_of(rows[i % NELEM(rows)].solver, &p);
+            tried++;
             CHECK(error < 6e-7, "%s, %lld taps, %s: %g", rows[i % NELEM(rows)].solver->name, (long long)taps,
                   sets[i / NELEM(rows)], error);
         }
     }
+    CHECK(tried >= NELEM(rows) - 2, "%zu solvers were tried", tried);
     mc_isa_only(NULL);
 }
 

@@ -133,8 +133,9 @@ TEST(gpu_a_recording_without_memory)
     mc_graph_free(g);
 }
 
-/* Functions of little memory run their steps beside each other by themselves; large ones, and those that set
- * parts of variables, do not.  What fits only in order is placed a second time, views of results included. */
+/* With cuda.beside=auto functions of little memory run their steps beside each other; large ones, and those
+ * that set parts of variables, do not.  What fits only in order is placed a second time, views of results
+ * included. */
 TEST(gpu_steps_beside_each_other_by_themselves)
 {
     static const struct { const char *formula, *update; int64_t side; enum mc_concurrent way; } rows[] = {

@@ -283,7 +283,8 @@ TEST(gpu_views_do_not_delay_results)
     mc_shared_new(g, "v", v);
     mc_formula(g, "input i int64[?]; h = reshape(tanh(dot(X[i], w)), [8, 3, 6]);"
                   "cost = sum(sqr(dot(reshape(max(h, 1), [8, 6]), v)))");
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "i", .outputs = "cost",
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "i",
+                                               .outputs = "cost",
                                                .updates = "w = w - 0.01 * grad(cost, w); v = v - 0.01 * "
                                                           "grad(cost, v)" });
     REQUIRE(f && rows, "%s", mc_error(g));

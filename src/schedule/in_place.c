@@ -4,8 +4,8 @@
  *
  * Invariant: after the step that writes the new value, no step reads the old one, and no step may fail,
  * since a failed call makes no update. If an earlier step failed, the kernel does not write (`held` of
- * mc_grid_head). Where steps may run concurrently, such a kernel waits for all checks (exec/cuda/capture.c), and parts are
- * not set in place. */
+ * mc_grid_head). Where steps may run concurrently, such a kernel waits for all checks
+ * (exec/cuda/capture.c), and parts are not set in place. */
 #include "schedule/schedule.h"
 #include "exec/heavy/heavy.h"
 

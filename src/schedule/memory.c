@@ -14,8 +14,8 @@
 enum { ALIGN = 256 };         /* the alignment of a workspace that cuBLASLt requires */
 /* Steps until memory is reused where steps may run concurrently. */
 enum { REUSE_DISTANCE = 8 };
-/* Bytes of the arena up to which steps run concurrently by themselves: its values stay in the GPU's L2 cache, and
- * many steps do not fill the GPU. */
+/* Bytes of the arena up to which steps run concurrently if the flag says auto: its values stay in the GPU's
+ * L2 cache, and many steps do not fill the GPU. */
 enum { SMALL = 64 << 20 };
 
 struct arena {
@@ -429,8 +429,9 @@ static bool sets_parts(const struct mc_program *pr)
     return so;
 }
 
-/* Steps run concurrently if their values still fit when memory is reused later.  By themselves they do so only if
- * that is little memory and no part of a variable is set, which is done in place only in order. */
+/* Steps run concurrently if their values still fit when memory is reused later.  If the flag says auto, they
+ * do so only if that is little memory and no part of a variable is set, which is done in place only in
+ * order. */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
     enum mc_concurrent (*const asked)(void) = f->code->backend->concurrent;

@@ -194,8 +194,8 @@ static bool updates_in_place(const struct order *o, int step)
     return so;
 }
 
-/* Does step b wait for step a?  The mark is the step after the last.  It waits for all checks, and so does what
- * writes over a variable, since a failed call makes no update. */
+/* Does step b wait for step a?  The mark is the step after the last.  It waits for all checks, and so does
+ * what writes over a variable, since a failed call makes no update. */
 static bool precedes(const struct order *o, int a, int b)
 {
     return conflicts(o, a, b) ||

@@ -161,12 +161,12 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, p);
     d.base.base.run = run;
     mc_small_channels_defines(&defines, &d.base, &p->conv);
-    mc_str_addf(
-        &defines,
-        "#define FORWARD %d\n#define BITS %d\n#define Q %d\n#define NT %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n"
-        "#define S2 %d\n",
-        p->conv.s.pass == CONV_FORWARD, p->bits, d.q, (int)conv_ceil(MC_MIN(p->conv.s.f, 32), 8), (int)p->w[1], (int)p->w[2], (int)p->stride[1],
-        (int)p->stride[2]);
+    mc_str_addf(&defines,
+                "#define FORWARD %d\n#define BITS %d\n#define Q %d\n#define NT %d\n#define W1 %d\n#define W2 "
+                "%d\n#define S1 %d\n"
+                "#define S2 %d\n",
+                p->conv.s.pass == CONV_FORWARD, p->bits, d.q, (int)conv_ceil(MC_MIN(p->conv.s.f, 32), 8),
+                (int)p->w[1], (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
     return mc_small_channels_plan(&d.base, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
 
@@ -222,8 +222,9 @@ static double estimate(const struct mc_problem *p_)
                  taps = (double)mc_small_channels_up(s->c * s->k[1] * s->k[2], 16),
                  cells = (double)(p->w[1] * mc_small_channels_up(p->w[2], 2));
     const double bytes = 5 * windows + 4 * (double)(s->n * s->c) * (double)(s->in[1] * s->in[2]);
-    return s->pass == CONV_FORWARD ? mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(&p->conv), bytes, 0.42)
-                                   : mc_cuda_seconds(MC_FLOAT16, false, 6 * windows * cells * taps, bytes, 0.15);
+    return s->pass == CONV_FORWARD
+               ? mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(&p->conv), bytes, 0.42)
+               : mc_cuda_seconds(MC_FLOAT16, false, 6 * windows * cells * taps, bytes, 0.15);
 }
 
 const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse,

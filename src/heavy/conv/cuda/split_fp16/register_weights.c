@@ -34,7 +34,8 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
         "weights",
         { { (unsigned)a->blocks, (unsigned)jobs, 1 },
           { threads, 1, 1 },
-          2 * (raw * sizeof(float) + x + y) + (size_t)SHARED_IMAGE_PITCH(d->cc) * sizeof(uint16_t) + (size_t)lines * 16 },
+          2 * (raw * sizeof(float) + x + y) + (size_t)SHARED_IMAGE_PITCH(d->cc) * sizeof(uint16_t) +
+              (size_t)lines * 16 },
         NULL
     };
     d->kernel[1] = (struct mc_shared_image_kernel){

@@ -8,7 +8,6 @@
  * Compiled for the sizes of a problem: IN0 x IN1 positions of x, OUT0 x OUT1 of y, K0 x K1 taps; FULL: all
  * blocks have all their channels and filters; KS: sixteens of positions that are multiplied at a time.  So
  * loads for splitting are contiguous, and no index is divided. */
-#define TURNS 0
 enum {
     WARPS = THREADS / 32,
     DOWN = FB / 32,
@@ -254,57 +253,51 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     for (int i = -2; i < w.count; i++) {
         const u16 *const x = w.split + (i & 1) * SPLIT, *const y = x + 2 * LOW_X;
 #pragma unroll 1
-        for (int turn = 0; turn < 2; turn++) {  /* half of the warps split first */
-            if (TURNS ? (turn == 0) == (warp < WARPS / 2) : turn == 1) {
-                if (i >= -1 && i + 1 < w.count) {
-                    scale_ahead = split_next(w, i + 1);
-                }
-                continue;
+        for (int k = 0; i >= 0 && k < LINE; k += SPAN) {
+            u32 h[KS][2][4], l[KS][2][4];
+            int4 mine[KS / 2];
+#pragma unroll
+            for (int q = 0; q < KS / 2; q++) {
+                mine[q] = window[k + q * 32 + lane];
             }
-#pragma unroll 1
-            for (int k = 0; i >= 0 && k < LINE; k += SPAN) {
-                u32 h[KS][2][4], l[KS][2][4];
-                int4 mine[KS / 2];
 #pragma unroll
-                for (int q = 0; q < KS / 2; q++) {
-                    mine[q] = window[k + q * 32 + lane];
-                }
+            for (int e = 0; e < KS * 2; e++) {
+                const u16 *const row = y + (down * 32 + e % 2 * 16 + lane % 16) * PITCH_Y + k +
+                                       e / 2 * 16 + lane / 16 * 8;
+                read_rows(h[e / 2][e % 2], row);
+                read_rows(l[e / 2][e % 2], row + LOW_Y);
+            }
+            const int at = min(set, TAPS - 1);
+            int line = at / K1 * p.dilation[0], along = at % K1 * p.dilation[1];
 #pragma unroll
-                for (int e = 0; e < KS * 2; e++) {
-                    const u16 *const row = y + (down * 32 + e % 2 * 16 + lane % 16) * PITCH_Y + k +
-                                           e / 2 * 16 + lane / 16 * 8;
-                    read_rows(h[e / 2][e % 2], row);
-                    read_rows(l[e / 2][e % 2], row + LOW_Y);
-                }
-                const int at = min(set, TAPS - 1);
-                int line = at / K1 * p.dilation[0], along = at % K1 * p.dilation[1];
+            for (int t = 0; t < SET; t += 2) {
+                const u16 *high[2][KS / 2], *low[2][KS / 2];
 #pragma unroll
-                for (int t = 0; t < SET; t += 2) {
-                    const u16 *high[2][KS / 2], *low[2][KS / 2];
+                for (int n = 0; n < min(SET - t, 2); n++) {
 #pragma unroll
-                    for (int n = 0; n < min(SET - t, 2); n++) {
-#pragma unroll
-                        for (int q = 0; q < KS / 2; q++) {
-                            const bool in = !EDGES ||
-                                            ((u32)(mine[q].x + line) < IN0 && (u32)(mine[q].y + along) < IN1);
-                            high[n][q] = in ? x + mine[q].z + (line * IN1 + along) * PITCH + column : zero;
-                            low[n][q] = in ? high[n][q] + LOW_X : zero;
-                        }
-                        if (set + t + n + 1 < TAPS) {   /* a tap beyond the last one repeats the last */
-                            along += p.dilation[1];
-                            if (along == K1 * p.dilation[1]) {
-                                along = 0;
-                                line += p.dilation[0];
-                            }
+                    for (int q = 0; q < KS / 2; q++) {
+                        const bool in = !EDGES ||
+                                        ((u32)(mine[q].x + line) < IN0 && (u32)(mine[q].y + along) < IN1);
+                        high[n][q] = in ? x + mine[q].z + (line * IN1 + along) * PITCH + column : zero;
+                        low[n][q] = in ? high[n][q] + LOW_X : zero;
+                    }
+                    if (set + t + n + 1 < TAPS) {   /* a tap beyond the last one repeats the last */
+                        along += p.dilation[1];
+                        if (along == K1 * p.dilation[1]) {
+                            along = 0;
+                            line += p.dilation[0];
                         }
                     }
-                    if (t + 1 < SET) {
-                        multiply_taps<2>(sum + t, h, l, high, low, scale);
-                    } else {
-                        multiply_taps<1>(sum + t, h, l, high, low, scale);
-                    }
+                }
+                if (t + 1 < SET) {
+                    multiply_taps<2>(sum + t, h, l, high, low, scale);
+                } else {
+                    multiply_taps<1>(sum + t, h, l, high, low, scale);
                 }
             }
+        }
+        if (i >= -1 && i + 1 < w.count) {
+            scale_ahead = split_next(w, i + 1);
         }
         scale = scale_ahead;
         fetched();

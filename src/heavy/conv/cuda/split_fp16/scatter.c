@@ -53,9 +53,9 @@ static double estimate(const struct mc_problem *p_)
 {
     struct mc_shared_image d;
     lay_out(&d, conv(p_));
-    return 10e-6 +
-           mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE),
-                                   d.args.tiles * 8, 0.3);
+    return 10e-6 + mc_shared_image_seconds(&d, conv(p_),
+                                           mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE),
+                                           d.args.tiles * 8, 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate,

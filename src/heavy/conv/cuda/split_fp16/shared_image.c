@@ -173,9 +173,11 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
     h->base.run = run;
     const unsigned threads = h->kernel[h->work].grid.threads[0];
     mc_str_addf(&defines,
-                "#define CC %d\n#define FB %d\n#define NT %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define "
+                "#define CC %d\n#define FB %d\n#define NT %d\n#define EDGES %d\n#define ACT %d\n#define "
+                "THREADS %u\n#define "
                 "BLOCKS %u\n",
-                h->cc, h->fb, MC_MAX(h->nt, 1), (int)h->edges, (int)p->act, threads, mc_shared_image_blocks(h, threads));
+                h->cc, h->fb, MC_MAX(h->nt, 1), (int)h->edges, (int)p->act, threads,
+                mc_shared_image_blocks(h, threads));
     if (h->ks) {
         define_sizes(&defines, h);
     }

@@ -128,7 +128,8 @@ static double estimate(const struct mc_problem *p_)
     const bool weights = p->s.pass == CONV_WEIGHTS;
     return (weights ? 25e-6 : 10e-6) +
            mc_shared_image_seconds(&d, p, mc_shared_image_up(d.args.out[0] * d.args.out[1], 16),
-                                   weights ? mc_shared_image_up(d.args.results, TILE) : d.args.tiles * 8, 0.3);
+                                   weights ? mc_shared_image_up(d.args.results, TILE) : d.args.tiles * 8,
+                                   0.3);
 }
 
 const struct mc_solver mc_conv_cuda_shared_image = { .name = "whole", .refuse = refuse, .estimate = estimate,

@@ -2,9 +2,9 @@
  * shared memory (shared_image.cu).
  *
  * Forward and gradient of inputs: a block splits its images, then computes all of their positions, 32
- * positions and NT eights of results a warp.  A row of a window is a position of the image, so nothing is gathered.
- * Rows outside of the image are a row of zeros.  Filters pass through a ring of slots.  EDGES: windows
- * reach beyond the image. */
+ * positions and NT eights of results a warp.  A row of a window is a position of the image, so nothing is
+ * gathered.  Rows outside of the image are a row of zeros.  Filters pass through a ring of slots.  EDGES:
+ * windows reach beyond the image. */
 enum { STEPS = SHARED_IMAGE_STEPS, C8 = CC / 8 };
 
 struct row {                    /* the window of this lane's row */

@@ -81,9 +81,9 @@ bool check_golden(const char *name, const char *text, const char *file, int line
  */
 struct fail_loop {
     const char *file;
-    int line, phase;
+    int line, phase, again;     /* again: how often the same run has been repeated */
     long n, live;
-    bool started, again;
+    bool started;
 };
 #define ALLOC_FAIL_LOOP for (struct fail_loop loop_ = { __FILE__, __LINE__ }; fail_next(&loop_);)
 #define ALLOC_FAILED fail_happened() /* has an allocation of this run failed yet? */

@@ -177,19 +177,20 @@ bool fail_happened(void)
 
 /* Phase 0 meets every allocation for the first time, those of caches included; in phase 1 nothing
  * is new any more, so what is held after a run must be what was held before it.  A cache that is made
- * after so many calls may still come: what leaks, leaks again. */
+ * after so many calls may still come, and another thread may keep something: what leaks, leaks each of
+ * TRIES times. */
 bool fail_next(struct fail_loop *l)
 {
     static const mc_allocator counting = { counting_realloc, NULL };
-    enum { TOO_MANY = 1000000 };
+    enum { TOO_MANY = 1000000, TRIES = 8 };
 
     if (!l->started) {
         l->started = true;
         mc_flag_get("device"); /* what the environment says is read once, before allocations fail */
         mc_set_allocator(&counting);
     } else {
-        bool more = l->phase == 1 && alloc_live > l->live, leaked = more && l->again;
-        l->again = more && !leaked; /* the same once more */
+        bool more = l->phase == 1 && alloc_live > l->live, leaked = more && l->again == TRIES - 1;
+        l->again = more && !leaked ? l->again + 1 : 0; /* the same once more */
         if (leaked) {
             check_failed("memory given back", l->file, l->line,
                          "allocation %ld failed: %ld more held after than before", l->n,

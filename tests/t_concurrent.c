@@ -5,6 +5,7 @@
  * Invariant: the order never shows in a bit. */
 #include "agree.h"
 #include "cuda_test.h"
+#include "exec/heavy/heavy.h"
 #include <monochord_nn.h>
 #include <math.h>
 #include <string.h>
@@ -178,6 +179,46 @@ TEST(gpu_steps_beside_each_other_by_themselves)
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
             mc_array_unref(&all[k]);
         }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+/* Where the workspace of the last product began. */
+static uintptr_t began;
+static mc_status (*run_of_product)(const struct mc_plan *, void *const *, void *, int);
+
+static mc_status note_workspace(const struct mc_plan *p, void *const *operand, void *workspace, int threads)
+{
+    began = (uintptr_t)workspace;
+    return run_of_product(p, operand, workspace, threads);
+}
+
+/* Copies of operands lie before the workspace in the same scratch memory.  cuBLASLt refuses a workspace that
+ * begins at any other address than a multiple of 256. */
+TEST(gpu_workspaces_begin_at_multiples_of_256)
+{
+    ON_GPU();
+    for (int64_t n = 5; n < 30; n += 6) {
+        mc_graph *g = mc_graph_new();
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n, n)), *y = NULL;
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_function *f = mc_compile(g,
+                                    &(mc_spec){ .inputs = "x", .outputs = "dot(x[::2, ::2], x[::2, ::2])" });
+        REQUIRE(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s", f ? mc_last_error() : mc_error(g));
+        for (size_t i = 0; i < f->code->program.step.n; i++) {
+            struct mc_heavy *h = f->plans->step[i].heavy;
+            if (h && h->plan) {
+                CHECK(h->copy[0] >= 0 && h->copy[1] >= 0, "not copied");
+                run_of_product = h->plan->run;
+                h->plan->run = note_workspace;
+            }
+        }
+        began = 1;
+        CHECK(mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && began % 256 == 0, "%lld: %p", (long long)n,
+              (void *)began);
+        mc_array_unref(&x);
+        mc_array_unref(&y);
         mc_function_free(f);
         mc_graph_free(g);
     }

@@ -228,7 +228,7 @@ static bool epochs(void)
     mc_data_free(d);
     mc_array_unref(&x);
     mc_array_unref(&t);
-    mc_flag_set("cuda.beside", "False");
+    mc_flag_set("cuda.beside", "auto");
     bench_net_end(&s);
     return good || bench_fail(r.name);
 }

@@ -439,7 +439,7 @@ static enum outcome train(struct run *r)
     const mc_training *t = mc_net_training(r->m.net);
     bool many = !r->learner && t->epochs * mc_batches_count(r->batches) >=
                                    MANY_STEPS; /* timing the solvers once pays; what it finds is kept */
-    enum outcome o = (!many || preset("plan", "measure")) && preset("cuda.beside", "auto") ? DONE : FAILED;
+    enum outcome o = !many || preset("plan", "measure") ? DONE : FAILED;
     r->saved = seconds_now();
     r->last = r->learner ? NULL : snapshot_params(r); /* for explain */
     while (o == DONE && r->p.epoch < t->epochs) {

@@ -75,7 +75,7 @@ static mc_status product(struct mc_export_one *x, int step, bool *finished)
             const char *to = mc_export_scratch(x, step, (size_t)h->copy[i]);
             mc_export_dense(&x->to->code, slot, mc_export_address(x, v[i]), to);
             memory[i] = mc_export_format(x, "(%s *)(%s)", mc_export_type(slot->type.dtype), to);
-            work += (mc_slot_bytes(slot) + 63) / 64 * 64;
+            work += mc_work_rounded(mc_slot_bytes(slot));
         }
     }
     memory[2] = mc_export_pointer(x, v[2]);

@@ -84,6 +84,13 @@ struct mc_solver {
      * prepare the same of their right operand?  NULL: not known. */
     bool (*same_rows)(const struct mc_problem *a, const struct mc_problem *b);
 };
+/* Where parts of a GPU's scratch memory begin: at multiples of what cuBLASLt requires of a workspace. */
+enum { WORK_ALIGN = 256 };
+static inline size_t mc_work_rounded(size_t bytes)
+{
+    return (bytes + WORK_ALIGN - 1) / WORK_ALIGN * WORK_ALIGN;
+}
+
 enum { MC_PREPARED = 7, MC_PLAN_OPERANDS };   /* of operand[], if an operand stays the same */
 /* What kernels were compiled from, by the device that compiles at run time; a bundle is made of it. */
 typedef VEC(void *) mc_code_list;
@@ -92,7 +99,7 @@ struct mc_plan {
     const struct mc_problem *problem;       /* a copy that the plan owns */
     double cost;                            /* seconds: estimated, or measured if `measured` */
     bool measured;
-    size_t workspace;                       /* bytes that a run needs, aligned to 64 */
+    size_t workspace;                       /* bytes that a run needs, aligned to 64, on a GPU to WORK_ALIGN */
     mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
     /* Operands that the problem says stay the same: prepare() stores what run() makes of them, `prepared`
      * bytes, which run() then reads at operand[MC_PREPARED]; NULL there: it was not called.  Both have the

@@ -11,7 +11,6 @@
 #include "exec/heavy/heavy.h"
 #include <stdlib.h>
 
-enum { ALIGN = 256 };         /* the alignment of a workspace that cuBLASLt requires */
 /* Steps until memory is reused where steps may run concurrently. */
 enum { REUSE_DISTANCE = 8 };
 /* Bytes of the arena up to which steps run concurrently if the flag says auto: its values stay in the GPU's
@@ -29,7 +28,7 @@ struct arena {
 
 static int64_t rounded(size_t n)
 {
-    return (int64_t)((n + ALIGN - 1) / ALIGN * ALIGN);
+    return (int64_t)mc_work_rounded(n);
 }
 
 static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)

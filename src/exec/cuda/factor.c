@@ -57,11 +57,6 @@ void mc_factor_source(const struct mc_factor *f, struct mc_str *defines)
 
 /* ---- a thread or a block for each matrix ---- */
 
-static size_t lines(size_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
-
 /* Addresses of the operands; copies of those that are not contiguous are made. */
 static mc_status addresses(struct mc_function *f, const struct mc_shape_plan *p, const struct factor *x,
                            char *scratch, char **at)
@@ -179,14 +174,14 @@ static bool place(const struct mc_shape_plan *p, const mc_node *n, struct factor
         const int v = x->value[r], i = r - FACTOR_OUT;
         if (v >= 0 && r < FACTOR_OUT && !mc_slot_contiguous(&p->slot[v])) {
             x->copy[r] = (int64_t)*bytes;
-            *bytes += lines(mc_slot_bytes(&p->slot[v]));
+            *bytes += mc_work_rounded(mc_slot_bytes(&p->slot[v]));
         }
         if (v >= 0 && r >= FACTOR_OUT && !mc_slot_contiguous(&p->slot[v])) {
             return false;
         }
         if (v < 0 && i >= 0 && i < n->nout) {
             x->copy[r] = (int64_t)*bytes;
-            *bytes += lines((size_t)(x->f.batch * x->f.out[i]) * x->f.out_size[i]);
+            *bytes += mc_work_rounded((size_t)(x->f.batch * x->f.out[i]) * x->f.out_size[i]);
         }
     }
     x->work = (int64_t)*bytes;

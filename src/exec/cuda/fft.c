@@ -57,7 +57,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
         in = copy;
     }
     if (x->back) {
-        char *to = in == copy ? copy + (x->bytes + 255) / 256 * 256 : copy;
+        char *to = in == copy ? copy + mc_work_rounded(x->bytes) : copy;
         TRY(clean(x, d, in, to));
         in = to;
     }
@@ -153,7 +153,7 @@ mc_status mc_cuda_fft_plan(struct mc_function *f, struct mc_shape_plan *p, int s
         return s;
     }
     x->bytes = (size_t)mc_dims_count(in->type.rank, in->type.dims) * mc_dtypes[x->dtype].size;
-    bytes = (x->bytes + 255) / 256 * 256 * (x->back && !mc_slot_contiguous(in) ? 2 : 1);
+    bytes = mc_work_rounded(x->bytes) * (x->back && !mc_slot_contiguous(in) ? 2 : 1);
     x->work_at = (int64_t)bytes;
     work = MC_MAX(work, 256); /* an empty area where the result begins would be its own: cuFFT refuses it */
     p->step[step].workspace = MC_MAX(p->step[step].workspace, bytes + work);

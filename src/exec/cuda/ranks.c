@@ -28,11 +28,6 @@ const struct mc_cuda_text mc_ranks_step_text = { "exec/cuda/ranks.cu", text };
 
 /* ---- a call ---- */
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
-
 static mc_status run_folded(const struct ranks_step *x, struct mc_cuda *d, const char *from, char *to,
                             char *all)
 {
@@ -77,7 +72,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     if (!x->dense) {
         TRY(mc_cuda_fn_copy(f, &p->slot[x->in], from, scratch));
         from = scratch;
-        scratch += rounded(x->bytes);
+        scratch += mc_work_rounded(x->bytes);
     }
     TRY(x->fold ? run_folded(x, d, from, f->ptr[x->out], scratch) : collective(x, from, f->ptr[x->out]));
     return first && !d->recording ? mc_cuda_wait(d) : MC_OK;
@@ -193,7 +188,8 @@ mc_status mc_cuda_ranks_plan(struct mc_function *f, struct mc_shape_plan *p, int
     if (reduces && !mc_comm_device_reduces(of.comm, of.how, x->dtype, of.any_order)) {
         TRY(load(x));
     }
-    const size_t need = (x->dense ? 0 : rounded(x->bytes)) + (x->fold ? x->bytes * (size_t)of.comm->size : 0);
+    const size_t need = (x->dense ? 0 : mc_work_rounded(x->bytes)) +
+                        (x->fold ? x->bytes * (size_t)of.comm->size : 0);
     p->step[step].workspace = MC_MAX(p->step[step].workspace, need);
     return MC_OK;
 }

@@ -95,12 +95,12 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     if (!matrix_strides(a, q.as)) {
         dense_strides(a, q.as);
         h->copy[0] = (int64_t)copies;
-        copies += (mc_slot_bytes(a) + 63) / 64 * 64;
+        copies += mc_work_rounded(mc_slot_bytes(a));
     }
     if (!matrix_strides(b, q.bs)) {
         dense_strides(b, q.bs);
         h->copy[1] = (int64_t)copies;
-        copies += (mc_slot_bytes(b) + 63) / 64 * 64;
+        copies += mc_work_rounded(mc_slot_bytes(b));
     }
     if (r == 3) {
         TRY(mc_product_fits(n, a->type.dims[0], b->type.dims[0]));
@@ -163,7 +163,7 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
         if (h->copy[i] >= 0) {
             TRY(f->code->backend->copy(f, &p->slot[v[i]], f->ptr[v[i]], scratch + h->copy[i]));
             operand[i] = scratch + h->copy[i];
-            work = MC_MAX(work, scratch + h->copy[i] + (mc_slot_bytes(&p->slot[v[i]]) + 63) / 64 * 64);
+            work = MC_MAX(work, scratch + h->copy[i] + mc_work_rounded(mc_slot_bytes(&p->slot[v[i]])));
         }
     }
     if (h->finish) {

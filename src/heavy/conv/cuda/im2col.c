@@ -226,18 +226,13 @@ static bool straight(const struct mc_conv_problem *p)
     return same;
 }
 
-static size_t round_up(size_t n)
-{
-    return (n + 255) / 256 * 256;
-}
-
 /* Bytes for the columns of so many images, and for their copy of y. */
 static size_t workspace_bytes(const struct im2col *d, const struct mc_conv_problem *p, int64_t images,
                               size_t *y_at)
 {
     const size_t u = (size_t)(images * positions(p)) * mc_dtypes[p->dtype].size;
-    *y_at = d->straight ? 0 : round_up(u * (size_t)(p->s.c * taps(p)));
-    return *y_at + (p->s.pass == CONV_WEIGHTS && images > 1 ? round_up(u * (size_t)p->s.f) : 0);
+    *y_at = d->straight ? 0 : mc_work_rounded(u * (size_t)(p->s.c * taps(p)));
+    return *y_at + (p->s.pass == CONV_WEIGHTS && images > 1 ? mc_work_rounded(u * (size_t)p->s.f) : 0);
 }
 
 /* As many images as fit in half of the workspace cap, at most 256 MiB. */

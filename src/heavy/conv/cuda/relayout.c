@@ -118,7 +118,7 @@ static bool needs_copy(struct relayout *d, const struct mc_conv_problem *p, cons
             *to = copy_operand(p, c, role, role == result);
             ok = ok && *to;
             d->at[role] = at;
-            at += ((size_t)mc_conv_count(&a) * mc_dtypes[p->dtype].size + 255) / 256 * 256;
+            at += mc_work_rounded((size_t)mc_conv_count(&a) * mc_dtypes[p->dtype].size);
         }
     }
     if (d->moved[result] && p->beta != 0) {

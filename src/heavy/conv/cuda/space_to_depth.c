@@ -147,7 +147,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     for (int role = CONV_X; role <= CONV_W; role++) {
         d->side[role].at = d->child_at;
-        d->child_at += ((size_t)elements(&c, role) * mc_dtypes[p->dtype].size + 255) / 256 * 256;
+        d->child_at += mc_work_rounded((size_t)elements(&c, role) * mc_dtypes[p->dtype].size);
     }
     d->base.workspace = d->child_at + d->base.child[0]->workspace;
     return &d->base;

@@ -129,7 +129,7 @@ const char *mc_cusolver_refuse(const struct mc_factor *f)
 static void part(struct mc_cusolver *x, int which, int64_t elements, size_t size)
 {
     x->at[which] = x->total;
-    x->total += ((size_t)elements * size + 255) / 256 * 256;
+    x->total += mc_work_rounded((size_t)elements * size);
 }
 
 /* The library's own memory: the larger of what several of its functions need. */

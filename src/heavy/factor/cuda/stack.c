@@ -80,7 +80,7 @@ static bool of_panels(const struct mc_factor *f, size_t shared, int processors,
                                 { threads, 1, 1 },
                                 asked(fits ? least : threads / 32 * SQUARE * size) };
     if (!fits) {
-        k->work = (bytes + 255) / 256 * 256;
+        k->work = mc_work_rounded(bytes);
         k->grid.blocks[0] = (unsigned)MC_MIN(f->batch, (int64_t)processors * BLOCKS_EACH);
     }
     mc_str_addf(defines, "#define KIND %d\n#define ROWS %d\n#define GROUPS %d\n#define SHARED %d\n",

@@ -114,8 +114,8 @@ size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_f
 {
     int64_t rows, cols;
     mc_cuda_fft_shape(p, d, role, images, &rows, &cols);
-    return ((size_t)(fft_frequencies_of(d) * rows * fft_lead(cols)) * number_bytes(p, d, role) + 255) / 256 *
-           256;
+    return mc_work_rounded((size_t)(fft_frequencies_of(d) * rows * fft_lead(cols)) *
+                           number_bytes(p, d, role));
 }
 
 static size_t workspace_needed(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)

@@ -71,7 +71,7 @@ static void plan_weights(struct mc_shared_image *d)
     d->kernel[2] = (struct mc_shared_image_kernel){
         "add", { { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 }, NULL
     };
-    d->split_at = ((size_t)(a->blocks * weights) * sizeof(float) + 255) / 256 * 256;
+    d->split_at = mc_work_rounded((size_t)(a->blocks * weights) * sizeof(float));
     d->scale_at = d->split_at + (size_t)a->n * ((size_t)a->chunks * x + (size_t)f_blocks * y);
     d->base.workspace = d->scale_at + (size_t)(a->n * (a->chunks + f_blocks)) * sizeof(float);
 }

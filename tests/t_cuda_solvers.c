@@ -10,6 +10,18 @@
 
 /* ---- pooling, normalisation ---- */
 
+/* Forward poolings of floats may add a bias along an axis that is not pooled, and apply an activation. */
+static void with_epilogue(struct mc_pool_problem *p)
+{
+    const int axis = (int)below(p->s.rank);
+    const bool pooled = axis == p->s.axis[0] || axis == p->s.axis[1] || axis == p->s.axis[2];
+    if (p->s.pass == POOL_FORWARD && mc_is_float(p->dtype) && below(3)) {
+        p->has_bias = !pooled && below(4);
+        p->channel = axis;
+        p->act = (enum mc_act)below(ACT_SWISH + 1);
+    }
+}
+
 TEST(cuda_pool_gives_the_reference)
 {
     static const mc_dtype dtypes[] = {
@@ -22,6 +34,7 @@ TEST(cuda_pool_gives_the_reference)
         if (pool_any(&p, dtypes[below(6)], below(4) ? 9 : 70) &&
             (p.dtype != MC_INT32 || p.s.pass == POOL_FORWARD)) {
             p.base = (struct mc_problem){ &mc_pool_cuda, mc_plan_options_of(&mc_site_cuda) };
+            with_epilogue(&p);
             every(&p.base, t);
         }
     }
@@ -83,6 +96,7 @@ static void each_window(const struct window *rows, size_t n)
         for (int v = 0; v < (rows[i].w[0] * rows[i].w[1] <= POOL_BITS ? 6 : 4); v++, tried++) {
             struct mc_pool_problem p;
             REQUIRE(pooling_of(&p, i, v, &rows[i]), "row %zu", i);
+            with_epilogue(&p);
             every(&p.base, t);
         }
     }

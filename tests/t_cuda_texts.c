@@ -41,11 +41,11 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define BESIDE 1\n"
 #define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
-#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
-#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
+#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n#define EPILOGUE 0\n#define BIAS 0\n#define ACT 0\n"
+#define POOL3 "#define EPILOGUE 1\n#define BIAS 1\n#define ACT 3\n#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
     "#define POSITIONS 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
     "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
-#define POOL2 "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n" \
+#define POOL2 "#define EPILOGUE 1\n#define BIAS 0\n#define ACT 1\n#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n" \
     "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 0\n#define P1 0\n#define P2 0\n"
 
 static const struct {
@@ -226,8 +226,8 @@ static const struct {
         "2\n#define W2 2\n#define S1 2\n#define S2 2\n",
         FLAT "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define NT 4\n#define W1 "
         "3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
-      { "#define FORWARD 1\n#define BITS 0\n", "#define FORWARD 0\n#define BITS 0\n",
-        "#define FORWARD 1\n#define BITS 1\n", "#define FORWARD 0\n#define BITS 1\n" } },
+      { "#define FORWARD 1\n#define BITS 0\n#define HAS_BIAS 0\n#define ACT 0\n", "#define FORWARD 0\n#define BITS 0\n",
+        "#define FORWARD 1\n#define BITS 1\n#define HAS_BIAS 1\n#define ACT 3\n", "#define FORWARD 0\n#define BITS 1\n" } },
     { &mc_norm_text,
       { FLOATS },
       { "#define BACKWARD 0\n#define QUARTERS 3\n#define CHUNK 0\n#define INDEX u64\n",

@@ -10,7 +10,7 @@ enum { NROLE = 3, RANDOM = 150 };
 
 /* ---- operands: two copies of the memory of each role ---- */
 
-struct memory { char *data[2][NROLE]; struct mc_extent e[NROLE]; };
+struct memory { char *data[2][NROLE]; struct mc_extent e[NROLE + 1]; };
 
 static void memory_make(struct memory *m)
 {

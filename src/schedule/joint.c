@@ -45,13 +45,45 @@ static bool join(struct joint *b, const struct mc_function *f, const struct mc_s
     return good;
 }
 
-/* Ends the list: its first step does the work of all. */
-static mc_status end(struct joint *b, struct mc_function *f, struct mc_shape_plan *p)
+/* The last step that makes what step i reads. */
+static int ready(const struct mc_program *pr, int i)
+{
+    const struct mc_step *st = &pr->step.at[i];
+    int last = -1;
+    for (size_t k = 0; k < st->kernel->operand.n; k++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[k];
+        const int v = o->index || o->dst ? -1 : mc_value_root(pr, st->operand[k]);
+        last = v < 0 ? last : MC_MAX(last, pr->value.at[v].step);
+    }
+    return last;
+}
+
+/* Moves the steps that wait for the last step of all to the end.  Returns the number of the others. */
+static int late_ones_last(struct joint *b, const struct mc_program *pr)
 {
     const int n = (int)b->step.n;
-    mc_status s = MC_OK;
-    if (n > 1) {
-        s = f->code->backend->joint(f, p, b->step.at, n);
+    int late = -1, early = 0;
+    for (int i = 0; i < n; i++) {
+        late = MC_MAX(late, ready(pr, b->step.at[i]));
+    }
+    for (int i = 0; i < n; i++) {
+        const int step = b->step.at[i];
+        if (ready(pr, step) < late) {
+            memmove(&b->step.at[early + 1], &b->step.at[early], (size_t)(i - early) * sizeof step);
+            b->step.at[early++] = step;
+        }
+    }
+    return early;
+}
+
+/* Ends the list: its first step does the work of all.  Where steps run beside each other, those that wait longest
+ * are a list of their own, so that the others do not wait for them. */
+static mc_status end(struct joint *b, struct mc_function *f, struct mc_shape_plan *p)
+{
+    const int n = (int)b->step.n, early = p->concurrent && n > 1 ? late_ones_last(b, &f->code->program) : 0;
+    mc_status s = early > 1 ? f->code->backend->joint(f, p, b->step.at, early) : MC_OK;
+    if (s == MC_OK && n - early > 1) {
+        s = f->code->backend->joint(f, p, b->step.at + early, n - early);
     }
     b->step.n = b->span.n = 0;
     return s;

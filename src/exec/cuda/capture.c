@@ -136,14 +136,29 @@ static bool add_mark(struct order *o)
     return good;
 }
 
+/* The end of the call, as another one: it copies new values over old ones. */
+static bool add_end(struct order *o)
+{
+    const struct mc_program *pr = &o->f->code->program;
+    bool good = true;
+    for (int i = 0; i < pr->nupdate && good; i++) {
+        for (int k = 0; k < o->f->nshared && good; k++) {
+            good = o->f->shared[k] != o->f->target[i] ||
+                   VEC_PUSH(o->span, ((struct span){ VARIABLES - k, 0, INT64_MAX, true }));
+        }
+        good = good && add_value(o, pr->update[i], false);
+    }
+    return good;
+}
+
 static bool begin_capture(struct order *o)
 {
     const size_t n = o->f->code->program.step.n;
     o->words = n / 64 + 1;
-    o->first = mc_calloc(n + 2, sizeof *o->first, "plan");
-    o->last = mc_calloc(n + 1, sizeof *o->last, "plan");
-    o->followed = mc_calloc(n + 1, sizeof *o->followed, "plan");
-    o->behind = mc_calloc(n + 1, o->words * sizeof *o->behind, "plan");
+    o->first = mc_calloc(n + 3, sizeof *o->first, "plan");
+    o->last = mc_calloc(n + 3, sizeof *o->last, "plan");
+    o->followed = mc_calloc(n + 2, sizeof *o->followed, "plan");
+    o->behind = mc_calloc(n + 2, o->words * sizeof *o->behind, "plan");
     bool good = o->first && o->last && o->followed && o->behind;
     for (size_t i = 0; i < n && good; i++) {
         good = add_step(o, (int)i);
@@ -152,6 +167,8 @@ static bool begin_capture(struct order *o)
     good = good && add_mark(o);
     if (good) {
         o->first[n + 1] = (int)o->span.n;
+        good = add_end(o);
+        o->first[n + 2] = (int)o->span.n;
     }
     return good;
 }
@@ -194,12 +211,12 @@ static bool updates_in_place(const struct order *o, int step)
     return so;
 }
 
-/* Does step b wait for step a?  The mark is the step after the last.  It waits for all checks, and so does
- * what writes over a variable, since a failed call makes no update. */
+/* Does step b wait for step a?  The mark and the end of the call are the steps after the last.  They wait for
+ * all checks, and so does what writes over a variable, since a failed call makes no update. */
 static bool precedes(const struct order *o, int a, int b)
 {
     return conflicts(o, a, b) ||
-           (checks(o, a) && (b == (int)o->f->code->program.step.n || updates_in_place(o, b)));
+           (checks(o, a) && (b >= (int)o->f->code->program.step.n || updates_in_place(o, b)));
 }
 
 /* The last nodes of the steps that this step must wait for.  Those that one of them waits for already are
@@ -209,7 +226,7 @@ static bool gather(struct order *o, int step, void ***node, int *n)
     uint64_t *const mine = o->behind + (size_t)step * o->words;
     VEC(void *) found = { 0 };
     bool good = true;
-    for (int i = step - 1; i >= 0 && good; i--) {
+    for (int i = MC_MIN(step, (int)o->f->code->program.step.n) - 1; i >= 0 && good; i--) {
         if ((mine[i / 64] >> (i % 64) & 1) || !precedes(o, i, step)) {
             continue;
         }
@@ -313,6 +330,19 @@ static int step_before_mark(const struct order *o)
     return has_host_results(o) && at < last ? at : -1;
 }
 
+static mc_status record_end(struct order *o, const struct mc_function *f)
+{
+    const int n = (int)f->code->program.step.n;
+    void **node = NULL;
+    int count = 0;
+    o->last[n + 1] = o->last[n]; /* the mark has no node that others wait for */
+    mc_status s = gather(o, n + 1, &node, &count) ? depend_on(o, mc_cuda_of(f->code), n + 1, node, count)
+                                                  : MC_EMEMORY;
+    mc_free(node);
+    s = s < 0 ? s : mc_finish_call(f, o->p);
+    return s < 0 ? s : keep_last_nodes(o, mc_cuda_of(f->code), n + 1);
+}
+
 static mc_status record_in_order(struct order *o, struct mc_function *f)
 {
     const int mark = step_before_mark(o);
@@ -323,7 +353,7 @@ static mc_status record_in_order(struct order *o, struct mc_function *f)
         }
         TRY(i == mark ? mc_cuda_capture_mark(mc_cuda_of(f->code)) : MC_OK);
     }
-    return MC_OK;
+    return mc_finish_call(f, o->p);
 }
 
 /* ---- all steps ---- */
@@ -333,7 +363,7 @@ static mc_status join_branches(struct order *o, struct mc_cuda *d)
 {
     VEC(void *) open = { 0 };
     bool good = true;
-    for (size_t i = 0; i < o->f->code->program.step.n && good; i++) {
+    for (size_t i = 0; i < o->f->code->program.step.n + 2 && good; i++) {
         for (int k = o->last[i]; k < o->last[i + 1] && good && !o->followed[i]; k++) {
             good = VEC_PUSH(open, o->node.at[k]);
         }
@@ -366,6 +396,7 @@ static mc_status record_branches(struct order *o, struct mc_function *f)
         TRY(record_step(o, f, i));
     }
     TRY(mark_results(o, d));
+    TRY(record_end(o, f));
     TRY(join_branches(o, d));
     log_dependencies(o);
     return MC_OK;

@@ -81,16 +81,11 @@ mc_status mc_cuda_fn_steps(struct mc_function *f, const struct mc_shape_plan *p)
     return mc_finish_call(f, p);
 }
 
-static mc_status capture_steps(struct mc_function *f, const struct mc_shape_plan *p)
-{
-    TRY(mc_cuda_fn_capture(f, p, p->reuse_distance || mc_cuda_fn_code(f)->ranks));
-    return mc_finish_call(f, p);
-}
-
 static mc_status capture(struct mc_function *f, struct mc_shape_plan *p, struct mc_cuda_captured *r)
 {
     TRY(mc_cuda_capture_begin(mc_cuda_of(f->code)));
-    mc_status s = mc_cuda_can_fork_capture() ? capture_steps(f, p) : mc_cuda_fn_steps(f, p);
+    const bool forks = p->reuse_distance || mc_cuda_fn_code(f)->ranks;
+    mc_status s = mc_cuda_can_fork_capture() ? mc_cuda_fn_capture(f, p, forks) : mc_cuda_fn_steps(f, p);
     mc_status end = mc_cuda_capture_end(mc_cuda_of(f->code), &r->replay);
     return s < 0 ? s : end;
 }

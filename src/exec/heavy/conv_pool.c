@@ -84,6 +84,11 @@ static mc_status problem_of(const struct mc_function *f, const struct mc_shape_p
     q->bits = pool.s.key == POOL_KEY_BITS;
     q->unmarked = v[POOL_KEY] < 0;
     q->conv.has_epilogue = mc_heavy_calls_kernel(f, &f->code->program.step.at[step]);
+    const struct mc_heavy_epilogue *e = &p->step[two.pool_step].heavy->epilogue;
+    if (e->by_solver) {
+        q->conv.has_bias = e->bias >= 0;
+        q->conv.act = e->act;
+    }
     *is = windows(two.conv, &pool.s, q);
     strides_as_y(two.conv, p->slot[v[POOL_Y]].strides, q->conv.dtype, q->g);
     if (v[POOL_KEY] >= 0) {
@@ -188,5 +193,10 @@ mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     operand[POOLED_G] = f->ptr[v[POOL_Y]];
     operand[POOLED_MARKS] = v[POOL_KEY] < 0 ? NULL : f->ptr[v[POOL_KEY]];
+    const struct mc_heavy_epilogue *e = &p->step[step].heavy->epilogue;
+    if (e->by_solver) {
+        operand[POOLED_G] = f->ptr[e->result];
+        operand[POOLED_BIAS] = e->bias < 0 ? NULL : f->ptr[e->bias];
+    }
     return mc_convolve_with(f, p, step, two.conv, p->step[step].heavy->pooled, operand, scratch);
 }

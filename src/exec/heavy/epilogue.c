@@ -5,6 +5,7 @@
  * it. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
+#include "op/conv.h"
 
 /* Does `a` have the sizes and strides of y? */
 static bool is_whole(const struct mc_slot *y, const struct mc_slot *a)
@@ -39,7 +40,8 @@ bool mc_heavy_epilogue_terms(const struct mc_function *f, const struct mc_shape_
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_epilogue *q = &st->epilogue;
     *e = (struct mc_heavy_epilogue){ false, q->act, -1, -1, -1, q->result };
-    if (!q->known || st->before >= 0) {
+    const bool chained = st->before >= 0 && mc_conv_pass_of(st->heavy->op) >= 0;
+    if (!q->known || chained) {
         return false;
     }
     const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];

@@ -44,15 +44,32 @@ mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_
     return mc_pool_problem_of(st->heavy, in, value, strides, q);
 }
 
+/* Adds the epilogue to the problem.  False: the step's kernel computes it. */
+static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                          struct mc_pool_problem *q, struct mc_heavy_epilogue *e)
+{
+    bool found = false;
+    for (int axis = 0; axis < q->s.rank && !found; axis++) {
+        const bool pooled = axis == q->s.axis[0] || axis == q->s.axis[1] || axis == q->s.axis[2];
+        found = mc_heavy_epilogue_at(f, p, step, pooled ? -1 : axis, e) && e->residual < 0 && e->other < 0;
+        q->channel = axis;
+    }
+    q->has_bias = found && e->bias >= 0;
+    q->act = found ? e->act : ACT_NONE;
+    return found && q->s.pass == POOL_FORWARD && mc_is_float(q->dtype);
+}
+
 mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
     struct mc_heavy *h = sp->heavy;
-    struct mc_pool_problem q;
+    struct mc_pool_problem q, whole;
     int v[POOL_NARRAY];
     TRY(mc_pooling_problem(f, p, step, v, &q));
-    h->plan = f->code->backend->pool(&q, &p->options);
+    whole = q;
+    h->epilogue.by_solver = with_epilogue(f, p, step, &whole, &h->epilogue);
+    h->plan = f->code->backend->pool(h->epilogue.by_solver ? &whole : &q, &p->options);
     if (!h->plan) {
         return mc_last_status();
     }
@@ -77,6 +94,10 @@ mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, i
     roles(f, st, step, v);
     for (int i = 0; i < POOL_NARRAY; i++) {
         operand[i] = v[i] < 0 ? NULL : f->ptr[v[i]];
+    }
+    if (h->epilogue.by_solver) {
+        operand[POOL_Y] = f->ptr[h->epilogue.result];
+        operand[POOL_BIAS] = h->epilogue.bias < 0 ? NULL : f->ptr[h->epilogue.bias];
     }
     if (mc_heavy_calls_kernel(f, st)) {
         TRY(mc_bases(f, p, h->finish, scratch, base));

@@ -15,7 +15,8 @@
 
 struct mc_pooled_problem {
     struct mc_problem base;
-    struct mc_conv_problem conv;    /* with its direction; alpha is 1, beta 0; base and at.y are not used */
+    /* with its direction; alpha is 1, beta 0; base and at.y are not used.  Bias and activation apply to maxima */
+    struct mc_conv_problem conv;
     int64_t w[3], stride[3], pad[3], out[3]; /* of windows over y, by spatial axis */
     int64_t g[5], mark[5];          /* strides in elements by image, filter, three spatial axes */
     mc_dtype marks;                 /* MC_UINT8 or MC_INT32 */
@@ -28,6 +29,8 @@ enum {
     POOLED_W,
     POOLED_G,
     POOLED_MARKS,
+    POOLED_BIAS,
+    POOLED_NEXTENT,
     POOLED_EPILOGUE = CONV_EPILOGUE,
     POOLED_EPILOGUE_ARG,
     POOLED_NOPERAND

@@ -69,12 +69,13 @@ static struct mc_extent extent(const struct mc_pooled_problem *p, mc_dtype t, co
     return e;
 }
 
-void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4])
+void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[POOLED_NEXTENT])
 {
     struct mc_extent of[5];
     mc_conv_extents(&p->conv, of);
     e[POOLED_X] = of[CONV_X];
     e[POOLED_W] = of[CONV_W];
+    e[POOLED_BIAS] = of[CONV_BIAS];
     e[POOLED_G] = extent(p, p->conv.dtype, p->g);
     e[POOLED_MARKS] = p->unmarked ? (struct mc_extent){ .dtype = p->marks } : extent(p, p->marks, p->mark);
 }
@@ -116,9 +117,9 @@ void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks)
 
 static void discard(const struct mc_problem *p, void *operand[8])
 {
-    struct mc_extent e[4];
+    struct mc_extent e[POOLED_NEXTENT];
     mc_pooled_extents(pooled(p), e);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < POOLED_NEXTENT; i++) {
         if (operand[i]) {
             mc_free_pages((char *)operand[i] - e[i].before * (int64_t)mc_dtypes[e[i].dtype].size);
         }
@@ -128,11 +129,11 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 static mc_status operands(const struct mc_problem *p, void *operand[8])
 {
-    struct mc_extent e[4];
+    struct mc_extent e[POOLED_NEXTENT];
     uint32_t seed = 12345;
     mc_pooled_extents(pooled(p), e);
     memset(operand, 0, 8 * sizeof operand[0]);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < POOLED_NEXTENT; i++) {
         const int64_t size = (int64_t)mc_dtypes[e[i].dtype].size;
         char *at = e[i].count ? mc_alloc_pages((size_t)(e[i].count * size), "planner") : NULL;
         if (e[i].count && !at) {

@@ -18,7 +18,7 @@ static inline const struct mc_pooled_problem *pooled(const struct mc_problem *p)
 
 /* ---- problem.c ---- */
 void mc_pooled_key(const struct mc_problem *p, struct mc_str *out);
-void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4]);
+void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[POOLED_NEXTENT]);
 /* random marks of cells inside of y */
 void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks);
 mc_status mc_pooled_compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,

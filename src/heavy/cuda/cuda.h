@@ -27,6 +27,15 @@ struct mc_cuda_check {
     mc_status (*compare)(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,
                          void *const *want);
 };
+double mc_cuda_acted(enum mc_act act, double v);  /* the activation of v */
+/* y = act(y + bias[position on axis `channel`]), in the host's memory; bias may be NULL */
+struct mc_cuda_finish {
+    mc_dtype dtype;
+    int rank, channel;
+    const int64_t *size, *stride;       /* of y, in elements */
+    enum mc_act act;
+};
+void mc_cuda_finish_on_host(const struct mc_cuda_finish *q, void *y, const void *bias);
 mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p,
                          const struct mc_plan *plan, const struct mc_extent *e, int n);
 

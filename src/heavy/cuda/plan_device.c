@@ -6,6 +6,7 @@
 #include "heavy/cuda/cuda.h"
 #include "heavy/cuda/fill_args.h"
 #include "value/value.h"
+#include <math.h>
 #include <stdlib.h>
 
 static const char fill_text[] = {
@@ -223,6 +224,35 @@ static mc_status run_reference(const struct mc_cuda_check *c, const struct mc_pr
     mc_plan_free(truth);
     mc_free(copy);
     return s;
+}
+
+double mc_cuda_acted(enum mc_act act, double v)
+{
+    return act == ACT_RELU       ? (v < 0 ? 0 : v)
+           : act == ACT_GELU     ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))
+           : act == ACT_TANH     ? tanh(v)
+           : act == ACT_SIGMOID  ? 1 / (1 + exp(-v))
+           : act == ACT_ELU      ? (v > 0 ? v : expm1(v))
+           : act == ACT_GELU_ERF ? 0.5 * v * erfc(-0.7071067811865476 * v)
+           : act == ACT_SWISH    ? v / (1 + exp(-v))
+                                 : v;
+}
+
+void mc_cuda_finish_on_host(const struct mc_cuda_finish *q, void *y, const void *bias)
+{
+    const int64_t size = mc_dtypes[q->dtype].size,
+                  count = bias || q->act != ACT_NONE ? mc_dims_count(q->rank, q->size) : 0;
+    for (int64_t e = 0; e < count; e++) {
+        int64_t at = 0, rest = e, c = 0;
+        for (int i = q->rank - 1; i >= 0; i--) {
+            at += rest % q->size[i] * q->stride[i];
+            c = i == q->channel ? rest % q->size[i] : c;
+            rest /= q->size[i];
+        }
+        char *v = (char *)y + at * size;
+        const double more = bias ? mc_load_f64(q->dtype, (const char *)bias + c * size) : 0;
+        mc_store_f64(q->dtype, v, mc_cuda_acted(q->act, mc_load_f64(q->dtype, v) + more));
+    }
 }
 
 mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p,

@@ -16,7 +16,7 @@ extern const struct mc_solver mc_pool_global, mc_pool_rows, mc_pool_slide, mc_po
 
 /* ---- problem.c ---- */
 void mc_pool_key(const struct mc_problem *p, struct mc_str *out);
-void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NARRAY]);
+void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NEXTENT]);
 mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got,
                           void *const *want);
 struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked,

@@ -17,7 +17,7 @@ static const double terms = 1 << 25;            /* terms that are computed in ha
 /* The element with the problem's bias and activation. */
 static double finished(const struct mc_conv_problem *p, double sum, double more)
 {
-    return mc_gemm_acted(p->act, p->alpha * sum + more);
+    return mc_cuda_acted(p->act, p->alpha * sum + more);
 }
 
 static double compared(const struct mc_conv_problem *p, const struct mc_direct_args *a, const double *parts)

@@ -65,18 +65,8 @@ static void after(const struct mc_problem *p_, void *const *operand)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
-    const int64_t count = mc_conv_count(&a), size = mc_dtypes[p->dtype].size;
-    for (int64_t e = 0; (p->has_bias || p->act != ACT_NONE) && e < count; e++) {
-        int64_t at = 0, rest = e, f = 0;
-        for (int i = a.rank - 1; i >= 0; i--) {
-            at += rest % a.size[i] * a.stride[i];
-            f = i == 1 ? rest % a.size[i] : f;
-            rest /= a.size[i];
-        }
-        char *v = (char *)mc_conv_cuda_result(p, operand) + at * size;
-        const double bias = p->has_bias ? mc_load_f64(p->dtype, (char *)operand[CONV_BIAS] + f * size) : 0;
-        mc_store_f64(p->dtype, v, mc_gemm_acted(p->act, mc_load_f64(p->dtype, v) + bias));
-    }
+    mc_cuda_finish_on_host(&(struct mc_cuda_finish){ p->dtype, a.rank, 1, a.size, a.stride, p->act },
+                           mc_conv_cuda_result(p, operand), p->has_bias ? operand[CONV_BIAS] : NULL);
 }
 
 static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,

@@ -39,6 +39,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.w = (float *)operand[POOLED_W] + d->base.w_first;
     a.g = operand[POOLED_G];
     a.mark = operand[POOLED_MARKS];
+    a.bias = pooled(plan->problem)->conv.has_bias ? operand[POOLED_BIAS] : NULL;
     a.parts = workspace;
     a.whole = d->planes && mc_cuda_aligned(a.g) && (uintptr_t)a.mark % 4 == 0;
     return mc_small_channels_run(&d->base, &a, sizeof a);

@@ -57,11 +57,13 @@ __device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1
 {
     float *const g = p.g + image * p.gs[0] + f * p.gs[1] + u * p.out[1] + v;
     unsigned char *const mark = p.mark ? p.mark + image * p.ks[0] + f * p.ks[1] + u * p.out[1] + v : 0;
+    const float bias = HAS_BIAS ? p.bias[f] : 0.f;
     float most[SIDE];
     unsigned char cell[SIDE];
 #pragma unroll
     for (int k = 0; k < SIDE; k++) {
         largest(p, sum, k, u * W1, (v + k) * W2, &most[k], &cell[k]);
+        most[k] = finish(most[k] + bias, ACT);
     }
     if (SIDE == 2 && p.whole && mark) {
         float2 both;

@@ -11,6 +11,7 @@ struct mc_pooled_small_channels_args {
     float *w;
     float *g;
     unsigned char *mark;
+    const float *bias;
     float *parts;
     /* strides of x: n, c, row, column; of w: f, c, taps; of maxima and marks: n, f */
     i64 xs[4], ws[4], gs[2], ks[2];
@@ -25,6 +26,6 @@ struct mc_pooled_small_channels_args {
     int reach, lead, blocks;
     int whole;                  /* planes can be moved four numbers at a time */
 };
-MC_ARGS_SIZE(mc_pooled_small_channels_args, 224);
+MC_ARGS_SIZE(mc_pooled_small_channels_args, 232);
 
 #endif

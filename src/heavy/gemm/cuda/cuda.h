@@ -10,7 +10,6 @@ extern const struct mc_solver mc_gemm_cublaslt, mc_gemm_cuda_split, mc_gemm_cuda
     mc_gemm_cuda_split_inline, mc_gemm_cuda_skinny, mc_gemm_cuda_unfused, mc_gemm_cuda_plain;
 extern const struct mc_cuda_text mc_gemm_plain_text, mc_gemm_skinny_text;
 
-double mc_gemm_acted(enum mc_act act, double v);  /* the activation of v, for checks */
 /* seconds at this fraction of the peak */
 double mc_gemm_cuda_seconds(const struct mc_gemm_problem *p, double part);
 

@@ -31,18 +31,6 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 /* ---- verification ---- */
 
-double mc_gemm_acted(enum mc_act act, double v)
-{
-    return act == ACT_RELU       ? (v < 0 ? 0 : v)
-           : act == ACT_GELU     ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))
-           : act == ACT_TANH     ? tanh(v)
-           : act == ACT_SIGMOID  ? 1 / (1 + exp(-v))
-           : act == ACT_ELU      ? (v > 0 ? v : expm1(v))
-           : act == ACT_GELU_ERF ? 0.5 * v * erfc(-0.7071067811865476 * v)
-           : act == ACT_SWISH    ? v / (1 + exp(-v))
-                                 : v;
-}
-
 static void act(const struct mc_problem *p_, void *const *operand)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -50,7 +38,7 @@ static void act(const struct mc_problem *p_, void *const *operand)
         const int64_t b = e / (p->m * p->n), i = e / p->n % p->m, j = e % p->n;
         char *at = (char *)operand[GEMM_C] +
                    (b * p->cs[0] + i * p->cs[1] + j * p->cs[2]) * mc_dtypes[p->dtype].size;
-        mc_store_f64(p->dtype, at, mc_gemm_acted(p->act, mc_load_f64(p->dtype, at)));
+        mc_store_f64(p->dtype, at, mc_cuda_acted(p->act, mc_load_f64(p->dtype, at)));
     }
 }
 

@@ -37,7 +37,7 @@ template <bool AT_ONCE, class E, class R> __device__ __forceinline__ void give(c
     }
 }
 
-struct spot { int u[3]; starts s; };
+struct spot { int u[3]; starts s; unsigned plane; };
 /* Lanes vary fastest, then positions of an image. */
 __device__ __forceinline__ spot spot_at(const args &p, unsigned e)
 {
@@ -51,6 +51,7 @@ __device__ __forceinline__ spot spot_at(const args &p, unsigned e)
         rest = more;
     }
     s.s = starts_of(p, rest, (int)p.nfree - 1);
+    s.plane = rest * (unsigned)p.size[p.nfree - 1] + lane;
 #pragma unroll
     for (int r = 0; r < 3; r++) {
         s.s.at[r] += lane;
@@ -93,6 +94,10 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
 #pragma unroll
     for (int l = 0; l < BESIDE && MODE != POOL_MAX; l++) {
         most[l] /= (A)share(p, w);
+    }
+#pragma unroll
+    for (int l = 0; l < BESIDE && EPILOGUE; l++) {
+        most[l] = finished(p, s.plane + l, most[l]);
     }
     give<AT_ONCE>(most, p.y + y);
     if (KEY == POOL_KEY_MARKS) {

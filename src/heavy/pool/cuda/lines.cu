@@ -18,11 +18,12 @@ enum {
     COL0 = FIRST(W2, S2, P2),
     COLS = FLOOR(CELLS - 1 + P2, S2) - COL0 + 1
 };
-struct position { starts s; int row, group; };
+struct position { starts s; int row, group; unsigned plane; };
 __device__ __forceinline__ position position_at(const args &p, unsigned e)
 {
     const unsigned rest = quotient(e, p.part[0]), plane = quotient(rest, p.part[1]);
     position a;
+    a.plane = plane;
     a.group = (int)(e - rest * p.part[0].by);
     a.row = (int)(rest - plane * p.part[1].by);
     a.s = starts_of(p, plane, (int)p.nfree);
@@ -115,6 +116,10 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
             number[k] |= (in && v[BITS ? i / W2 : 0][LEFT - P2 + k * S2 + i % W2] == most[k])
                          << (i & (POOL_BITS - 1));
         }
+    }
+#pragma unroll
+    for (int k = 0; k < POSITIONS && EPILOGUE; k++) {
+        most[k] = finished(p, a.plane, most[k]);
     }
     put_line<Y>(most, p.y + a.s.at[1] + a.row * (int)p.slot[1][1], first, (int)p.out[2]);
     if (LIKE_Y) {

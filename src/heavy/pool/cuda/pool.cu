@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
         int number = 0;
         if (FORWARD && MODE == POOL_MAX) {
             const V most = largest(w, x, p.slot[0], &number, p);
-            *y = put<T>(most);
+            *y = EPILOGUE ? put<T>(finished(p, plane, (A)most)) : put<T>(most);
             if (KEY == POOL_KEY_MARKS) {
                 ((MARK *)p.key)[key] = (MARK)number;
             } else if (KEY == POOL_KEY_BITS) {
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
                 sum += get<A>(x[cell(p.slot[0], a, b, c)]);
             }
 #if FLOAT
-            *y = put<T>(sum / (A)share(p, w));
+            *y = put<T>(finished(p, plane, sum / (A)share(p, w)));
 #else
             *y = SIGNED ? (T)((i64)sum / share(p, w)) : (T)(sum / (u64)share(p, w));
 #endif

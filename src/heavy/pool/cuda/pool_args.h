@@ -9,6 +9,8 @@ MC_ARGS_TYPE(T);
 struct mc_pool_args {
     T *x, *y;
     void *key;
+    const T *bias;
+    u64 below, channels;    /* the channel of a plane is plane / below % channels */
     /* axes that are not pooled, and the strides of x, y and key along them */
     i64 planes, nfree, size[8], at[3][8];
     i64 slot[3][3];                             /* strides of x, y and key along the pooled axes */
@@ -20,6 +22,6 @@ struct mc_pool_args {
     /* all operands are aligned, so that several elements can be moved at a time */
     int together;
 };
-MC_ARGS_SIZE(mc_pool_args, 648);
+MC_ARGS_SIZE(mc_pool_args, 672);
 
 #endif

@@ -49,9 +49,22 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.x = operand[POOL_X];
     a.y = operand[POOL_Y];
     a.key = mc_pool_keyed(pooling(plan->problem)) ? operand[POOL_KEY] : NULL;
+    a.bias = pooling(plan->problem)->has_bias ? operand[POOL_BIAS] : NULL;
     a.together = ((uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.key) % 32 == 0;
     return d->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a)
                      : MC_OK;
+}
+
+/* Planes are counted along the axes that are not pooled, the last fastest, but for lanes, which are fastest. */
+static void count_channels(struct mc_pool_args *a, const struct mc_pool_problem *p, const struct mc_pool_grid *g)
+{
+    const bool lanes = g->lanes > 1 && p->channel == g->lane_axis;
+    a->channels = (u64)MC_MAX(p->s.dims[p->channel], (int64_t)1);
+    a->below = lanes ? 1 : (u64)g->lanes;
+    for (int i = p->channel + 1; i < p->s.rank && !lanes; i++) {
+        const bool pooled = i == p->s.axis[0] || i == p->s.axis[1] || i == p->s.axis[2];
+        a->below *= pooled || (g->lanes > 1 && i == g->lane_axis) ? 1 : (u64)p->s.dims[i];
+    }
 }
 
 /* The lanes are an ordinary axis here, the last one. */
@@ -75,6 +88,7 @@ static void shape(struct mc_pool_args *a, const struct mc_pool_problem *p, bool 
         a->axis[i] = mc_cuda_divider(a->size[i]);
     }
     *inside = g.lanes > 1;
+    count_channels(a, p, &g);
     memcpy(a->slot, g.slot, sizeof a->slot);
     memcpy(a->in, p->s.in, sizeof a->in);
     memcpy(a->out, p->s.out, sizeof a->out);
@@ -98,7 +112,7 @@ enum {
 static bool fixed(const struct mc_pool_problem *p, int64_t count)
 {
     const int64_t *w = p->s.w;
-    struct mc_extent e[POOL_NARRAY];
+    struct mc_extent e[POOL_NEXTENT];
     bool yes = count >= MANY_RESULTS && w[0] * w[1] * w[2] <= MOST_CELLS;
     mc_pool_extents(p, e);
     for (int i = 0; i < POOL_NARRAY; i++) {
@@ -280,6 +294,8 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
         mc_dtypes[p->dtype].c, sum, mc_is_float(p->dtype), mc_dtypes[p->dtype].kind == KIND_INT,
         (int)p->s.mode, p->s.pass == POOL_FORWARD, p->s.pass == POOL_GATHER, (int)key,
         p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
+    mc_str_addf(&defines, "#define BIAS %d\n#define ACT %d\n#define EPILOGUE %d\n", p->has_bias, (int)p->act,
+                p->has_bias || p->act != ACT_NONE);
     mc_cuda_index(&defines, count);
     fix(d, &defines, p, inside, count);
     mc_cuda_kernels(d->text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, d->name }, 1);
@@ -323,16 +339,33 @@ static const struct mc_solver *const solvers[] = { &cuda_pool, NULL };
 
 static mc_status operands(const struct mc_problem *p, void *operand[8])
 {
-    struct mc_extent e[POOL_NARRAY];
+    struct mc_extent e[POOL_NEXTENT];
     mc_pool_extents(pooling(p), e);
-    return mc_cuda_operands(e, POOL_NARRAY, operand);
+    return mc_cuda_operands(e, POOL_NEXTENT, operand);
 }
 
 static void discard(const struct mc_problem *p, void *operand[8])
 {
-    struct mc_extent e[POOL_NARRAY];
+    struct mc_extent e[POOL_NEXTENT];
     mc_pool_extents(pooling(p), e);
-    mc_cuda_discard(e, POOL_NARRAY, operand);
+    mc_cuda_discard(e, POOL_NEXTENT, operand);
+}
+
+/* Bias and activation.  The host's reference takes them as a function, so they are applied here. */
+static void after(const struct mc_problem *p_, void *const *operand)
+{
+    const struct mc_pool_problem *p = pooling(p_);
+    int64_t size[MC_MAX_RANK];
+    memcpy(size, p->s.dims, sizeof size);
+    for (int i = 0; i < 3; i++) {
+        if (p->s.axis[i] >= 0) {
+            size[p->s.axis[i]] = p->s.out[i];
+        }
+    }
+    const bool forward = p->s.pass == POOL_FORWARD;
+    mc_cuda_finish_on_host(
+        &(struct mc_cuda_finish){ p->dtype, p->s.rank, p->channel, size, p->at[POOL_Y], p->act },
+        operand[POOL_Y], forward && p->has_bias ? operand[POOL_BIAS] : NULL);
 }
 
 static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan_, void *const *got,
@@ -343,10 +376,10 @@ static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan_
 
 static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan_)
 {
-    static const struct mc_cuda_check check = { &mc_pool_family, &mc_pool_reference, NULL, compare };
-    struct mc_extent e[POOL_NARRAY];
+    static const struct mc_cuda_check check = { &mc_pool_family, &mc_pool_reference, after, compare };
+    struct mc_extent e[POOL_NEXTENT];
     mc_pool_extents(pooling(p), e);
-    return mc_cuda_verify(&check, p, plan_, e, POOL_NARRAY);
+    return mc_cuda_verify(&check, p, plan_, e, POOL_NEXTENT);
 }
 
 const struct mc_family mc_pool_cuda = {

@@ -104,6 +104,16 @@ __device__ __forceinline__ int equal_cells(const window &w, const T *from, const
     return bits;
 }
 
+#if FLOAT
+/* What is stored for the pooled value v of a plane. */
+__device__ __forceinline__ A finished(const args &p, INDEX plane, A v)
+{
+    return finish(BIAS ? v + get<A>(p.bias[plane / (INDEX)p.below % (INDEX)p.channels]) : v, ACT);
+}
+#else
+__device__ __forceinline__ A finished(const args &, INDEX, A v) { return v; }
+#endif
+
 __device__ __forceinline__ i64 share(const args &p, const window &w)
 {
     const bool whole = WHOLE || (MODE == POOL_AVERAGE_INC && p.whole);

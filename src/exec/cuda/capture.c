@@ -142,6 +142,9 @@ static bool add_end(struct order *o)
     const struct mc_program *pr = &o->f->code->program;
     bool good = true;
     for (int i = 0; i < pr->nupdate && good; i++) {
+        if (mc_is_in_place(o->f, o->p, i)) {
+            continue;
+        }
         for (int k = 0; k < o->f->nshared && good; k++) {
             good = o->f->shared[k] != o->f->target[i] ||
                    VEC_PUSH(o->span, ((struct span){ VARIABLES - k, 0, INT64_MAX, true }));

@@ -40,7 +40,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define BESIDE 1\n"
 #define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define BESIDE 1\n"
 #define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n"
-#define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
+#define GEMM "#define INDEX unsigned\n#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n#define EPILOGUE 0\n#define BIAS 0\n#define ACT 0\n"
 #define POOL3 "#define EPILOGUE 1\n#define BIAS 1\n#define ACT 3\n#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
     "#define POSITIONS 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
@@ -96,7 +96,7 @@ static const struct {
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
     { &mc_gemm_plain_text,
       { "#define T float\n#define A float\n#define FLOAT 1\n" },
-      { "#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT "
+      { "#define INDEX u64\n#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT "
         "2\n" } },
     { &mc_gemm_skinny_text,
       { FLOATS },

@@ -45,18 +45,20 @@ static const char *refuse(const struct mc_problem *p_)
                : NULL;
 }
 
+static int64_t tiles_of(const struct mc_gemm_problem *p, int64_t rows)
+{
+    return p->batch * gemm_ceil(p->m, GENERAL_SIDE * rows) * gemm_ceil(p->n, GENERAL_SIDE * rows);
+}
+
 /* Rows of a thread's register tile, which is square.  Large tiles read less; small tiles fill the GPU. */
 static int64_t rows_of(const struct mc_gemm_problem *p)
 {
-    const struct mc_cuda *gpu = mc_cuda_current();
-    const int64_t many = p->batch * gemm_ceil(p->m, 128) * gemm_ceil(p->n, 128);
-    return mc_dtypes[p->dtype].size <= 4 && mc_is_float(p->dtype) && gpu && many >= gpu->processors ? 8 : 4;
-}
-
-static int64_t tiles_of(const struct mc_gemm_problem *p)
-{
-    const int64_t r = rows_of(p);
-    return p->batch * gemm_ceil(p->m, GENERAL_SIDE * r) * gemm_ceil(p->n, GENERAL_SIDE * r);
+    const int64_t most = mc_dtypes[p->dtype].size <= 4 && mc_is_float(p->dtype) ? 8 : 4;
+    int64_t rows = most;
+    while (rows > 2 && tiles_of(p, rows) < mc_cuda_multiprocessors()) {
+        rows /= 2;
+    }
+    return rows;
 }
 
 /* A block sums over k serially; with few blocks that is most of the time.  Fitted to 36 products on an
@@ -64,7 +66,8 @@ static int64_t tiles_of(const struct mc_gemm_problem *p)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const double busy = 0.11e-6 * (double)tiles_of(p) / (double)mc_cuda_multiprocessors(), alone = 0.15e-6;
+    const double tiles = (double)tiles_of(p, MC_MAX(rows_of(p), (int64_t)4)),
+                 busy = 0.11e-6 * tiles / (double)mc_cuda_multiprocessors(), alone = 0.15e-6;
     const double peak = mc_gemm_cuda_seconds(p, mc_dtypes[p->dtype].size == 2 ? 0.04 : 0.4);
     return MC_MAX(peak, 2e-6 + (double)p->k * MC_MAX(busy, alone));
 }
@@ -83,8 +86,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
                 "#define RM %d\n#define RN %d\n#define A_BY_K %d\n#define B_BY_K %d\n#define HAS_C0 "
                 "%d\n#define ACT %d\n",
                 (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->beta != 0, (int)p->act);
+    mc_cuda_index(&defines, tiles_of(p, r));
     d->base.run = run;
-    d->grid = mc_cuda_grid_1d(tiles_of(p), 1);
+    d->grid = mc_cuda_grid_1d(tiles_of(p, r), 1);
     d->grid.threads[0] = GENERAL_SIDE * GENERAL_SIDE;
     if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "gemm" },
                          1)) {

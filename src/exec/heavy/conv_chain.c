@@ -30,6 +30,7 @@ struct mc_conv_chain {
     struct link link[LINKS];
     int n;
     int64_t images, block, blocks; /* channels of a block; blocks of an image */
+    int64_t parts;                 /* tasks of an image: 1, or its blocks */
     size_t work, slot_bytes;    /* of the workspace of a plan, in a thread's memory; all of that */
     int slots;
 };
@@ -107,13 +108,14 @@ static void task(void *arg, int64_t i, int slot)
 {
     struct call *x = arg;
     const struct mc_conv_chain *d = x->d;
-    struct part b = { .x = x, .image = i, .slot = x->slot + (size_t)slot * d->slot_bytes };
+    struct part b = { .x = x, .image = i / d->parts, .slot = x->slot + (size_t)slot * d->slot_bytes };
     char *from = x->x + b.image * d->link[0].x;
     for (int at = 0; at < d->n; at++) {
         const struct link *k = &d->link[at];
         if (k->by_blocks) {
             char *to = result_of(&b, at + 1);
-            for (int64_t block = 0; block < d->blocks; block++) {
+            const int64_t first = i % d->parts, last = d->parts > 1 ? first + 1 : d->blocks;
+            for (int64_t block = first; block < last; block++) {
                 b.channel = block * d->block;
                 run_link(&b, at, from, result_of(&b, at));
                 run_link(&b, at + 1, result_of(&b, at), to + b.channel * k[1].y[1]);
@@ -149,7 +151,7 @@ mc_status mc_conv_chain_run(struct mc_function *f, const struct mc_shape_plan *p
         }
     }
     x.slot = (char *)(((uintptr_t)scratch + LINE - 1) / LINE * LINE);
-    mc_team_tasks(task, &x, d->images, d->slots, f->threads > 0 ? f->threads : mc_team_size(), 1);
+    mc_team_tasks(task, &x, d->images * d->parts, d->slots, f->threads > 0 ? f->threads : mc_team_size(), 1);
     if (atomic_load_explicit(&x.failed, memory_order_relaxed)) {
         return mc_fail(MC_EUNSUPPORTED, "conv: a solver failed on one image");
     }
@@ -340,7 +342,11 @@ static mc_status add_links(const struct mc_function *f, const struct mc_shape_pl
  * the cache. */
 static int choose_links(const struct mc_conv_problem *q, int n, int64_t threads)
 {
-    const int64_t images = q[0].s.n, rounds = (images + threads - 1) / threads;
+    const int64_t images = q[0].s.n;
+    if (images == 1) {
+        return goes_on(&q[1], &q[0]) ? 2 : 0;
+    }
+    const int64_t rounds = (images + threads - 1) / threads;
     int64_t bytes = 0;
     for (int i = 1; i < n; i++) {
         bytes += images * image_bytes(&q[i]);
@@ -364,14 +370,18 @@ mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int
     }
     d->n = use;
     d->images = q[0].s.n;
+    d->parts = 1;
     for (int i = 0; i + 1 < use && !d->block; i++) { /* one pair of links, at most */
         const struct mc_conv_problem *a = &q[use - 1 - i], *b = &q[use - 2 - i];
         d->block = goes_on(a, b) ? block_for(a->s.f, a->at.y[1] * (int64_t)sizeof(float)) : 0;
         d->link[i].by_blocks = d->block > 0;
         d->blocks = d->block ? a->s.f / d->block : 0;
     }
-    const mc_status s = add_links(f, p, at, q, d);
-    d->slots = (int)MC_MIN((int64_t)threads, d->images);
+    if (d->images == 1) {
+        d->parts = d->blocks;
+    }
+    const mc_status s = d->parts ? add_links(f, p, at, q, d) : MC_EUNSUPPORTED;
+    d->slots = (int)MC_MIN((int64_t)threads, d->images * d->parts);
     if (s < 0 || (size_t)d->slots * d->slot_bytes > p->options.workspace) {
         mc_conv_chain_free(d);
         return s == MC_EMEMORY ? s : MC_OK;

@@ -24,16 +24,16 @@ struct rows {
     struct mc_plan base;
     plane_kernel *plane;
     int64_t in[2], out[2], pad[2], step;
-    int64_t n;                  /* pick: positions of a row that a vector has */
-    bool two;                   /* pick: a vector has two rows */
-    int from[MOST_SIDE][MOST_LANES]; /* pick: of each column of taps, the element for each lane */
+    int64_t n;                  /* positions of a row that a vector has, if they are picked */
+    bool two;                   /* a vector has two rows, if they are picked */
+    int pick[MOST_SIDE][MOST_LANES]; /* of each column of taps, the element for each lane */
     int64_t w[MOST_TAPS];       /* of each tap, in the filter */
     int64_t taps, block, blocks; /* planes of a task; tasks of an image */
 };
 struct form {
     enum mc_isa isa;
     int64_t lanes;
-    plane_kernel *roll[2], *pick[2]; /* of 3 x 3, of 5 x 5 */
+    plane_kernel *roll[2], *pick[2], *pair[2]; /* of 3 x 3, of 5 x 5 */
 };
 struct call {
     const struct rows *d;
@@ -49,6 +49,7 @@ struct call {
 #define L             16
 #define MASK          __mmask16
 #define MASK_OF       avx512_lanes
+#define MASK_IF(m, c) ((MASK)((m) & -(c)))
 #define LOADM(p, m)   _mm512_maskz_loadu_ps(m, p)
 #define STOREM        _mm512_mask_storeu_ps
 #define STORE         _mm512_storeu_ps
@@ -72,6 +73,7 @@ FUSED MASK avx512_lanes(int64_t lo, int64_t hi)
 #define L             8
 #define MASK          __m256i
 #define MASK_OF       avx2_lanes
+#define MASK_IF(m, c) _mm256_and_si256(m, _mm256_set1_epi32(-(c)))
 #define LOADM(p, m)   _mm256_maskload_ps(p, m)
 #define STOREM        _mm256_maskstore_ps
 #define STORE         _mm256_storeu_ps
@@ -96,11 +98,11 @@ FUSED V avx2_two(V a, VI i, V b)
 #include "heavy/conv/cpu/depthwise/rows_body.h"
 
 static const struct form forms[] = {
-    { ISA_AVX512, 16, { avx512_roll3, avx512_roll5 }, { avx512_pick3, avx512_pick5 } },
-    { ISA_AVX2,   8,  { avx2_roll3,   avx2_roll5   }, { avx2_pick3,   avx2_pick5   } },
+    { ISA_AVX512, 16, { avx512_roll3, avx512_roll5 }, { avx512_pick3, avx512_pick5 }, { avx512_pair3, avx512_pair5 } },
+    { ISA_AVX2,   8,  { avx2_roll3,   avx2_roll5   }, { avx2_pick3,   avx2_pick5   }, { avx2_pair3,   avx2_pair5   } },
 };
 #else
-static const struct form forms[] = { { ISA_PLAIN, 0, { 0 }, { 0 } } };
+static const struct form forms[] = { { ISA_PLAIN, 0, { 0 }, { 0 }, { 0 } } };
 #endif
 
 /* NULL: there is none. */
@@ -160,7 +162,7 @@ static void choose_windows(struct rows *d, int64_t k, int64_t lanes)
     for (int64_t t = 0; t < k; t++) {
         for (int64_t i = 0; i < lanes; i++) {
             const int64_t at = d->two && i >= d->n ? lanes + d->step * (i - d->n) + t : d->step * i + t;
-            d->from[t][i] = (int)MC_MIN(at, 2 * lanes - 1);
+            d->pick[t][i] = (int)MC_MIN(at, 2 * lanes - 1);
         }
     }
 }
@@ -183,8 +185,8 @@ static void measure(struct rows *d, const struct mc_conv_problem *p)
         }
     }
     const bool rolls = d->step == 1 && 2 * d->out[1] > f->lanes;
-    d->plane = (rolls ? f->roll : f->pick)[side(p) == MOST_SIDE];
     choose_windows(d, side(p), f->lanes);
+    d->plane = (rolls ? f->roll : d->two ? f->pair : f->pick)[side(p) == MOST_SIDE];
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

@@ -14,7 +14,7 @@
 #endif
 
 enum {
-    BLOCK = 8192, PLANES = 16, /* floats of the result that are finished together, and the most planes */
+    BLOCK = 4096, PLANES = 16, /* floats of the result that are finished together, and the most planes */
     MOST_SIDE = 5, MOST_TAPS = MOST_SIDE * MOST_SIDE, MOST_LANES = 16,
 };
 

@@ -78,7 +78,7 @@ TEST(conv_chains_give_exact_sums_on_every_number_of_threads)
 {
     static const char *const threads[] = { "1", "2", "3" };
     const bool large = mc_cpu()->l2 <= (4u << 20), /* else the results fit the cache */
-               blocks = mc_cpu()->l2 >= (1u << 20); /* half of it has a block of channels */
+        blocks = mc_cpu()->l2 >= (1u << 20);       /* half of it has a block of channels */
     mc_flag_set("plan", "measure");
     for (size_t t = 0; t < NELEM(threads); t++) {
         mc_flag_set("threads", threads[t]);

@@ -233,7 +233,8 @@ static bool kept(const struct guarded *a)
 }
 
 /* The sum at (r, c) of a plane, in float64, and the sum of its terms' magnitudes. */
-static double exact(const struct mc_conv_shape *s, const float *x, const float *w, int64_t r, int64_t c, double *all)
+static double exact(const struct mc_conv_shape *s, const float *x, const float *w, int64_t r, int64_t c,
+                    double *all)
 {
     double sum = *all = 0;
     for (int64_t i = 0; i < s->k[1]; i++) {
@@ -260,11 +261,12 @@ static void try_rows(struct mc_conv_problem *p, const char *set)
     bool good = CHECK(plan && plan->run(plan, operand, NULL, 0) == MC_OK, "%s", mc_last_error());
     for (int64_t i = 0; i < y.n && good; i++) {
         const int64_t plane = i / out, at = i % out;
-        double all, want = exact(s, x.at + plane * in, w.at + plane % s->c * taps, at / s->out[2], at % s->out[2], &all);
+        double all, want = exact(s, x.at + plane * in, w.at + plane % s->c * taps, at / s->out[2],
+                                 at % s->out[2], &all);
         good = CHECK(fabs((double)y.at[i] - want) <= all * 2e-7 * (double)s->k[1],
-                     "%s, %lld x %lld, k %lld, stride %lld, pad %lld: %g at %lld, not %g", set, (long long)s->in[1],
-                     (long long)s->in[2], (long long)s->k[1], (long long)s->stride[1], (long long)s->pad[1],
-                     (double)y.at[i], (long long)i, want);
+                     "%s, %lld x %lld, k %lld, stride %lld, pad %lld: %g at %lld, not %g", set,
+                     (long long)s->in[1], (long long)s->in[2], (long long)s->k[1], (long long)s->stride[1],
+                     (long long)s->pad[1], (double)y.at[i], (long long)i, want);
     }
     CHECK(kept(&x) && kept(&w) && kept(&y), "%s writes beyond its arrays", set);
     mc_plan_free(plan);
@@ -281,7 +283,8 @@ TEST(conv_rows_in_every_instruction_set)
         there += mc_isa_only(sets[i]);
         for (int64_t width = 1; width < 70 && mc_isa_only(sets[i]); width++) {
             for (int64_t v = 0; v < 2 * 2 * 3 * 2; v++) {
-                const int64_t k = v % 2 ? 5 : 3, stride = v / 2 % 2 + 1, pad = v / 4 % 3, tall = width % 9 + k;
+                const int64_t k = v % 2 ? 5 : 3, stride = v / 2 % 2 + 1, pad = v / 4 % 3,
+                              tall = width % 9 + k;
                 struct mc_conv_problem p = problem(0, CONV_FORWARD);
                 p.beta = 0;
                 p.s.n = 2, p.s.c = p.s.f = p.s.groups = 3;

@@ -1,7 +1,7 @@
 /* conv_chain.c: convolutions of which each alone reads the result of the one before run as one step where
  * their results together are larger than the L2 cache: a thread takes an image through all of them.
  * A pointwise convolution and the depthwise one after it go on in blocks of channels, so that a large result
- * between them is never stored as a whole. Of a single image, such a pair is a chain whose blocks threads share.
+ * between them is never stored as a whole. Of a single image, such a pair is a chain; threads share the blocks.
  *
  * Invariant: each step's problem, for one image and a block of channels, has a plan of its own. Its epilogue
  * kernel runs with the base of the step's own results moved to the thread's buffer. */
@@ -344,8 +344,8 @@ static bool is_even(int64_t tasks, int64_t threads)
     return (tasks + threads - 1) / threads * threads * 4 <= tasks * 5;
 }
 
-/* How many of the n steps, the last of which is q[0]: all, if the results between do not fit the cache; of one
- * image, the last two, if they go on in blocks. */
+/* How many of the n steps, the last of which is q[0]: all, if the results between do not fit the cache; of
+ * one image, the last two, if they go on in blocks. */
 static int choose_links(const struct mc_conv_problem *q, int n, int64_t threads)
 {
     const int64_t images = q[0].s.n;

@@ -1,9 +1,9 @@
-/* rows.c: depthwise convolutions of dense planes by filters of 3 x 3 or 5 x 5, with stride 1 or 2: planes are
- * read in place, and nothing is copied. Borders are lanes that loads leave out.
+/* rows.c: depthwise convolutions of dense planes by filters of 3 x 3 or 5 x 5, with stride 1 or 2. Planes are
+ * read in place; lanes beyond an edge are not loaded and are zero.
  *
- * With stride 1 a vector is a piece of a row; it is loaded once for each column of taps and goes into the sums
- * of all rows that it reaches. With stride 2, and where rows are shorter than half a vector, the elements of a
- * tap are picked from two vectors.
+ * With stride 1 a vector is a piece of a row. It is loaded once for each column of taps and goes into the sums
+ * of all rows that it reaches. With stride 2, and where rows are at most half a vector long, the elements of
+ * a tap are picked from two vectors.
  *
  * Invariant: what a task writes are its own planes. */
 #include "heavy/conv/cpu/depthwise/plan.h"
@@ -60,7 +60,8 @@ struct call {
 #define PICK          _mm512_permutex2var_ps
 FUSED MASK avx512_lanes(int64_t lo, int64_t hi)
 {
-    const int64_t a = MC_MIN(MC_MAX(lo, (int64_t)0), (int64_t)L), b = MC_MIN(MC_MAX(hi, (int64_t)0), (int64_t)L);
+    const int64_t a = MC_MIN(MC_MAX(lo, (int64_t)0), (int64_t)L),
+                  b = MC_MIN(MC_MAX(hi, (int64_t)0), (int64_t)L);
     return (MASK)(((1u << b) - 1) & ~((1u << a) - 1));
 }
 #include "heavy/conv/cpu/depthwise/rows_body.h"
@@ -85,7 +86,8 @@ FUSED MASK avx512_lanes(int64_t lo, int64_t hi)
 FUSED MASK avx2_lanes(int64_t lo, int64_t hi)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const int a = (int)MC_MIN(MC_MAX(lo, (int64_t)0), (int64_t)L), b = (int)MC_MIN(MC_MAX(hi, (int64_t)0), (int64_t)L);
+    const int a = (int)MC_MIN(MC_MAX(lo, (int64_t)0), (int64_t)L),
+              b = (int)MC_MIN(MC_MAX(hi, (int64_t)0), (int64_t)L);
     return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(a), lane),
                                _mm256_cmpgt_epi32(_mm256_set1_epi32(b), lane));
 }
@@ -221,7 +223,7 @@ static const char *refuse(const struct mc_problem *p_)
     return form() ? NULL : "needs AVX2 or AVX-512";
 }
 
-/* As planes.c, it serves where solvers are timed. */
+/* As planes.c, it serves where solvers are timed: libmonochord-run does not have it. */
 static double estimate(const struct mc_problem *p_)
 {
     const double never = 1e3;
@@ -229,7 +231,8 @@ static double estimate(const struct mc_problem *p_)
         return never;
     }
     const struct mc_conv_problem *p = conv(p_);
-    const double math = 2 * mc_conv_flops(p) / mc_conv_peak(p), seconds = math + mc_conv_copy(mc_conv_bytes(p));
+    const double math = 2 * mc_conv_flops(p) / mc_conv_peak(p),
+                 seconds = math + mc_conv_copy(mc_conv_bytes(p));
     return 1e-6 + seconds / mc_conv_threads(seconds, (double)(p->s.n * p->s.c));
 }
 

@@ -1,5 +1,5 @@
-/* rows_body.h: depthwise convolutions of one plane, read in place, compiled for each instruction set by rows.c,
- * which defines
+/* rows_body.h: depthwise convolutions of one plane, read in place, compiled for each instruction set by
+ * rows.c, which defines
  *
  *   V, VI, L, TARGET, NAME(x)   vectors of floats and of ints, their lanes; attribute and name of functions
  *   MASK MASK_OF(lo, hi)        lanes lo to hi - 1, for any lo and hi
@@ -8,10 +8,10 @@
  *   STORE ZERO SET1 FMA LOADI
  *   PICK(a, i, b)               lane k is lane i[k] of a and b together
  *
- * Invariant: a sum is added in the order of the rows of the filter or in their reverse order, which depends on
- * sizes alone; no lane beyond a row is loaded. */
+ * Invariant: a sum is added in the order of the rows of the filter; no lane beyond a row is loaded. */
 
-/* Stride 1: columns of up to L positions. Each row that is loaded goes into all K rows of sums that it reaches. */
+/* Stride 1: columns of up to L positions. Each row that is loaded goes into all K rows of sums that it
+ * reaches. */
 FUSED void NAME(roll)(const struct rows *d, const float *x, float *y, const float *w, const int K)
 {
     const int64_t lines = d->in[0], pitch = d->in[1], rows = d->out[0], width = d->out[1], above = d->pad[0],
@@ -61,7 +61,8 @@ FUSED void NAME(roll)(const struct rows *d, const float *x, float *y, const floa
 
 /* Windows of 2 L elements of a row, or, with two, of L elements of two rows, from which the elements of each
  * tap are picked. */
-FUSED void NAME(pick)(const struct rows *d, const float *x, float *y, const float *w, const int K, const bool two)
+FUSED void NAME(pick)(const struct rows *d, const float *x, float *y, const float *w, const int K,
+                      const bool two)
 {
     const int64_t lines = d->in[0], pitch = d->in[1], rows = d->out[0], width = d->out[1], above = d->pad[0],
                   n = d->n, step = d->step, next = two ? step * pitch : L;

@@ -1,7 +1,7 @@
 /* conv_chain.c: convolutions of which each alone reads the result of the one before run as one step where
  * their results together are larger than the L2 cache: a thread takes an image through all of them.
  * A pointwise convolution and the depthwise one after it go on in blocks of channels, so that a large result
- * between them is never stored as a whole. Of a single image, such a pair is a chain; threads share the blocks.
+ * between them is never stored as a whole. Of one image, such a pair is a chain; threads share the blocks.
  *
  * Invariant: each step's problem, for one image and a block of channels, has a plan of its own. Its epilogue
  * kernel runs with the base of the step's own results moved to the thread's buffer. */

@@ -1,9 +1,9 @@
-/* rows.c: depthwise convolutions of dense planes by filters of 3 x 3 or 5 x 5, with stride 1 or 2. Planes are
- * read in place; lanes beyond an edge are not loaded and are zero.
+/* rows.c: depthwise convolutions of dense planes by filters of 3 x 3 or 5 x 5, with stride 1 or 2. Planes
+ * are read in place; lanes beyond an edge are not loaded and are zero.
  *
- * With stride 1 a vector is a piece of a row. It is loaded once for each column of taps and goes into the sums
- * of all rows that it reaches. With stride 2, and where rows are at most half a vector long, the elements of
- * a tap are picked from two vectors.
+ * With stride 1 a vector is a piece of a row. It is loaded once for each column of taps and goes into the
+ * sums of all rows that it reaches. With stride 2, and where rows are at most half a vector long, the
+ * elements of a tap are picked from two vectors.
  *
  * Invariant: what a task writes are its own planes. */
 #include "heavy/conv/cpu/depthwise/plan.h"

@@ -205,6 +205,112 @@ TEST(conv_channels_in_every_instruction_set)
     try_sets(&mc_conv_channels, 8);
 }
 
+/* ---- rows: planes that are read in place, of every width around a vector ---- */
+
+enum { GUARD = 64 };
+struct guarded {
+    float *at, *whole;          /* GUARD NaNs on each side */
+    int64_t n;
+};
+
+static struct guarded guarded(int64_t n)
+{
+    struct guarded a = { .whole = mc_alloc((size_t)(n + 2 * GUARD) * sizeof(float), "test"), .n = n };
+    a.at = a.whole + GUARD;
+    for (int64_t i = 0; i < n + 2 * GUARD; i++) {
+        a.whole[i] = i >= GUARD && i < n + GUARD ? (float)((i * 7919 % 1009) - 504) / 256 : NAN;
+    }
+    return a;
+}
+
+static bool kept(const struct guarded *a)
+{
+    bool good = true;
+    for (int64_t i = 0; i < GUARD; i++) {
+        good = good && isnan(a->whole[i]) && isnan(a->at[a->n + i]);
+    }
+    return good;
+}
+
+/* The sum at (r, c) of a plane, in float64, and the sum of its terms' magnitudes. */
+static double exact(const struct mc_conv_shape *s, const float *x, const float *w, int64_t r, int64_t c,
+                    double *all)
+{
+    double sum = *all = 0;
+    for (int64_t i = 0; i < s->k[1]; i++) {
+        for (int64_t j = 0; j < s->k[2]; j++) {
+            const int64_t a = r * s->stride[1] + i - s->pad[1], b = c * s->stride[2] + j - s->pad[2];
+            const int64_t tap = s->flip ? (s->k[1] - 1 - i) * s->k[2] + s->k[2] - 1 - j : i * s->k[2] + j;
+            if (a >= 0 && a < s->in[1] && b >= 0 && b < s->in[2]) {
+                const double term = 0.5 * (double)x[a * s->in[2] + b] * (double)w[tap];
+                sum += term;
+                *all += fabs(term);
+            }
+        }
+    }
+    return sum;
+}
+
+static void try_rows(struct mc_conv_problem *p, const char *set)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t in = s->in[1] * s->in[2], out = s->out[1] * s->out[2], taps = s->k[1] * s->k[2];
+    struct guarded x = guarded(s->n * s->c * in), w = guarded(s->c * taps), y = guarded(s->n * s->c * out);
+    struct mc_plan *plan = mc_plan_with(&p->base, &mc_conv_rows);
+    void *operand[8] = { [CONV_X] = x.at, [CONV_W] = w.at, [CONV_Y] = y.at };
+    bool good = CHECK(plan && plan->run(plan, operand, NULL, 0) == MC_OK, "%s", mc_last_error());
+    for (int64_t i = 0; i < y.n && good; i++) {
+        const int64_t plane = i / out, at = i % out;
+        double all, want = exact(s, x.at + plane * in, w.at + plane % s->c * taps, at / s->out[2],
+                                 at % s->out[2], &all);
+        good = CHECK(fabs((double)y.at[i] - want) <= all * 2e-7 * (double)s->k[1],
+                     "%s, %lld x %lld, k %lld, stride %lld, pad %lld: %g at %lld, not %g", set,
+                     (long long)s->in[1], (long long)s->in[2], (long long)s->k[1], (long long)s->stride[1],
+                     (long long)s->pad[1], (double)y.at[i], (long long)i, want);
+    }
+    CHECK(kept(&x) && kept(&w) && kept(&y), "%s writes beyond its arrays", set);
+    mc_plan_free(plan);
+    mc_free(x.whole);
+    mc_free(w.whole);
+    mc_free(y.whole);
+}
+
+TEST(conv_rows_in_every_instruction_set)
+{
+    static const char *const sets[] = { "avx512", "avx2" };
+    int taken = 0, there = 0;
+    for (size_t i = 0; i < NELEM(sets) && !mc_conv_rows.missing; i++) {
+        there += mc_isa_only(sets[i]);
+        for (int64_t width = 1; width < 70 && mc_isa_only(sets[i]); width++) {
+            for (int64_t v = 0; v < 2 * 2 * 3 * 2; v++) {
+                const int64_t k = v % 2 ? 5 : 3, stride = v / 2 % 2 + 1, pad = v / 4 % 3,
+                              tall = width % 9 + k;
+                struct mc_conv_problem p = problem(0, CONV_FORWARD);
+                p.beta = 0;
+                p.s.n = 2, p.s.c = p.s.f = p.s.groups = 3;
+                p.s.flip = v / 12;
+                memcpy(p.s.in, (int64_t[]){ 1, tall, width }, sizeof p.s.in);
+                memcpy(p.s.k, (int64_t[]){ 1, k, k }, sizeof p.s.k);
+                memcpy(p.s.stride, (int64_t[]){ 1, stride, stride }, sizeof p.s.stride);
+                memcpy(p.s.pad, (int64_t[]){ 0, pad, pad }, sizeof p.s.pad);
+                for (int a = 1; a < 3; a++) {
+                    p.s.out[a] = p.s.in[a] + 2 * pad < k ? 0 : (p.s.in[a] + 2 * pad - k) / stride + 1;
+                }
+                for (int role = CONV_X; role <= CONV_Y; role++) {
+                    const struct mc_conv_array a = mc_conv_array(&p, role);
+                    mc_conv_dense_strides(&a, role == CONV_X ? p.at.x : role == CONV_W ? p.at.w : p.at.y);
+                }
+                if (!mc_conv_rows.refuse(&p.base)) {
+                    try_rows(&p, sets[i]);
+                    taken++;
+                }
+            }
+        }
+    }
+    mc_isa_only(NULL);
+    CHECK(taken >= 1500 * there || mc_conv_rows.missing, "took %d", taken);
+}
+
 /* Spectra written past the caches are those written into them. */
 TEST(conv_fft_far_spectra_are_the_same)
 {

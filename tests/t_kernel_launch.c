@@ -4,6 +4,7 @@
 #include "sample.h"
 #include "exec/cpu/launch.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- one launch as a block ---- */
@@ -323,4 +324,48 @@ TEST(text_is_indented_by_braces)
         mc_str_free(&once);
         mc_str_free(&twice);
     }
+}
+
+/* Constant bounds are compared in fewer instructions than others: the numbers are those of the definition, in
+ * whole vectors and at the end of a row. */
+TEST(kernel_clips_by_constants)
+{
+    enum { N = 16 * 3 + 7 };
+    static const struct {
+        const char *formula;
+        float low, high;
+    } rows[] = {
+        { "y = clip(x, 0, 6)", 0, 6 },
+        { "y = clip(x, -1.5, -1.5)", -1.5f, -1.5f },
+        { "y = clip(x, 6, 0)", 6, 0 },
+    };
+    static const float numbers[] = {
+        NAN, INFINITY, -INFINITY, 6, 6.0000005f, -1.5f, 1e-45f, -3, 3, -0.f, 0.f
+    };
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(N));
+    float *from = mc_array_data(x);
+    for (int k = 0; k < N; k++) {
+        from[k] = numbers[k % (int)NELEM(numbers)];
+    }
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 1);
+        mc_formula(g, rows[i].formula);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "y" });
+        mc_array *y = NULL;
+        REQUIRE(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula, mc_last_error());
+        for (int k = 0; k < N; k++) {
+            const float a = from[k], low = rows[i].low, high = rows[i].high,
+                        have = ((float *)mc_array_data(y))[k],
+                        want = a < low    ? low
+                               : a > high ? high
+                                          : a;
+            CHECK(isnan(want) ? isnan(have) : have >= want && have <= want, "%s of %g is %g, not %g",
+                  rows[i].formula, (double)a, (double)have, (double)want);
+        }
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    mc_array_unref(&x);
 }

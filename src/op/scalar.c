@@ -7,6 +7,7 @@
 
 /* The macros that expressions of rows use; vector kernels define them differently. */
 #define SEL(c, a, b) ((c) ? (a) : (b))
+#define CLIP(a, b, c) ((a) < (b) ? (b) : (a) > (c) ? (c) : (a))
 #define TURN(f, a) f(C(6.283185307179586477) * (a))
 #define RAYLEIGH(f, g, a) f(C(-2) * g(C(1) - (a)))
 #define NOT(c) (IS_BOOL ? !(c) : ~(c))

@@ -227,6 +227,14 @@ VECTOR const float *v_head(float *t, const float *p, i64 n)
     *(vf *)t = v_load(p, (vm)((1u << n) - 1));
     return t;
 }
+/* Constants in order need no comparisons: a NaN stays, as either function returns b if one is NaN. */
+VECTOR vf v_clip(vf a, vf b, vf c)
+{
+    if (__builtin_constant_p(b[0] <= c[0]) && b[0] <= c[0]) {
+        return v_most(b, v_least(c, a));
+    }
+    return v_sel(v_lt(a, b), b, v_sel(v_gt(a, c), c, a));
+}
 /* For comparing lane numbers with x - first, for positions of any size. */
 VECTOR vf v_lanes(void) { return (vf){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }; }
 VECTOR vf v_distance(i64 x, i64 first)

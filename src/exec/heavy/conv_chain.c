@@ -1,7 +1,7 @@
 /* conv_chain.c: convolutions of which each alone reads the result of the one before run as one step where
  * their results together are larger than the L2 cache: a thread takes an image through all of them.
  * A pointwise convolution and the depthwise one after it go on in blocks of channels, so that a large result
- * between them is never stored as a whole.
+ * between them is never stored as a whole. Of one image, such a pair is a chain; threads share the blocks.
  *
  * Invariant: each step's problem, for one image and a block of channels, has a plan of its own. Its epilogue
  * kernel runs with the base of the step's own results moved to the thread's buffer. */
@@ -30,6 +30,7 @@ struct mc_conv_chain {
     struct link link[LINKS];
     int n;
     int64_t images, block, blocks; /* channels of a block; blocks of an image */
+    int64_t parts;                 /* tasks of an image: 1, or its blocks */
     size_t work, slot_bytes;    /* of the workspace of a plan, in a thread's memory; all of that */
     int slots;
 };
@@ -107,13 +108,14 @@ static void task(void *arg, int64_t i, int slot)
 {
     struct call *x = arg;
     const struct mc_conv_chain *d = x->d;
-    struct part b = { .x = x, .image = i, .slot = x->slot + (size_t)slot * d->slot_bytes };
+    struct part b = { .x = x, .image = i / d->parts, .slot = x->slot + (size_t)slot * d->slot_bytes };
     char *from = x->x + b.image * d->link[0].x;
     for (int at = 0; at < d->n; at++) {
         const struct link *k = &d->link[at];
         if (k->by_blocks) {
             char *to = result_of(&b, at + 1);
-            for (int64_t block = 0; block < d->blocks; block++) {
+            const int64_t first = i % d->parts, last = d->parts > 1 ? first + 1 : d->blocks;
+            for (int64_t block = first; block < last; block++) {
                 b.channel = block * d->block;
                 run_link(&b, at, from, result_of(&b, at));
                 run_link(&b, at + 1, result_of(&b, at), to + b.channel * k[1].y[1]);
@@ -149,7 +151,7 @@ mc_status mc_conv_chain_run(struct mc_function *f, const struct mc_shape_plan *p
         }
     }
     x.slot = (char *)(((uintptr_t)scratch + LINE - 1) / LINE * LINE);
-    mc_team_tasks(task, &x, d->images, d->slots, f->threads > 0 ? f->threads : mc_team_size(), 1);
+    mc_team_tasks(task, &x, d->images * d->parts, d->slots, f->threads > 0 ? f->threads : mc_team_size(), 1);
     if (atomic_load_explicit(&x.failed, memory_order_relaxed)) {
         return mc_fail(MC_EUNSUPPORTED, "conv: a solver failed on one image");
     }
@@ -221,10 +223,10 @@ static bool kernel_fits(const struct mc_function *f, const struct mc_shape_plan 
     return good;
 }
 
-/* Channels of a block: the most whose result fills half of L2. 0: there is none. */
-static int64_t block_for(int64_t channels, int64_t plane)
+/* Channels of a block: the most whose result fills half of L2, and no more than `share`. 0: there is none. */
+static int64_t block_for(int64_t channels, int64_t share, int64_t plane)
 {
-    const int64_t most = MC_MIN((int64_t)mc_cpu()->l2 / 2 / plane, channels);
+    const int64_t most = MC_MIN((int64_t)mc_cpu()->l2 / 2 / plane, share);
     int64_t best = 0;
     for (int64_t n = UNIT; n <= most; n += UNIT) {
         best = channels % n == 0 ? n : best;
@@ -336,16 +338,25 @@ static mc_status add_links(const struct mc_function *f, const struct mc_shape_pl
     return MC_OK;
 }
 
-/* How many of the n steps, 0 or n: threads must get about the same work, and the results between must not fit
- * the cache. */
+/* Do threads get about the same work? */
+static bool is_even(int64_t tasks, int64_t threads)
+{
+    return (tasks + threads - 1) / threads * threads * 4 <= tasks * 5;
+}
+
+/* How many of the n steps, the last of which is q[0]: all, if the results between do not fit the cache; of
+ * one image, the last two, if they go on in blocks. */
 static int choose_links(const struct mc_conv_problem *q, int n, int64_t threads)
 {
-    const int64_t images = q[0].s.n, rounds = (images + threads - 1) / threads;
+    const int64_t images = q[0].s.n;
     int64_t bytes = 0;
+    if (images == 1) {
+        return goes_on(&q[1], &q[0]) ? 2 : 0;
+    }
     for (int i = 1; i < n; i++) {
         bytes += images * image_bytes(&q[i]);
     }
-    return images > 1 && rounds * threads * 4 <= images * 5 && bytes > (int64_t)mc_cpu()->l2 ? n : 0;
+    return is_even(images, threads) && bytes > (int64_t)mc_cpu()->l2 ? n : 0;
 }
 
 mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
@@ -364,14 +375,19 @@ mc_status mc_conv_chain_plan(struct mc_function *f, struct mc_shape_plan *p, int
     }
     d->n = use;
     d->images = q[0].s.n;
+    d->parts = 1;
     for (int i = 0; i + 1 < use && !d->block; i++) { /* one pair of links, at most */
         const struct mc_conv_problem *a = &q[use - 1 - i], *b = &q[use - 2 - i];
-        d->block = goes_on(a, b) ? block_for(a->s.f, a->at.y[1] * (int64_t)sizeof(float)) : 0;
+        const int64_t share = d->images == 1 ? a->s.f / threads : a->s.f;
+        d->block = goes_on(a, b) ? block_for(a->s.f, share, a->at.y[1] * (int64_t)sizeof(float)) : 0;
         d->link[i].by_blocks = d->block > 0;
         d->blocks = d->block ? a->s.f / d->block : 0;
     }
-    const mc_status s = add_links(f, p, at, q, d);
-    d->slots = (int)MC_MIN((int64_t)threads, d->images);
+    if (d->images == 1) {
+        d->parts = is_even(d->blocks, threads) ? d->blocks : 0;
+    }
+    const mc_status s = d->parts ? add_links(f, p, at, q, d) : MC_EUNSUPPORTED;
+    d->slots = (int)MC_MIN((int64_t)threads, d->images * d->parts);
     if (s < 0 || (size_t)d->slots * d->slot_bytes > p->options.workspace) {
         mc_conv_chain_free(d);
         return s == MC_EMEMORY ? s : MC_OK;

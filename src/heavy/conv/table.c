@@ -13,6 +13,7 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_winograd4, /* F(4x4, 3x3): tiles of 6, still fewer products, and one digit less */
     &mc_conv_depth,     /* as many groups as channels */
     &mc_conv_planes,    /* the same, a plane after another */
+    &mc_conv_rows,      /* the same, planes in place */
     &mc_conv_channels,  /* the same, in vectors of channels */
     &mc_conv_direct,    /* tap by tap, over padded planes */
     &mc_conv_col2im,    /* inputs: products scattered over the taps of x */

@@ -68,11 +68,12 @@ static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, in
     }
 }
 
-/* Has the first tile of a row of tiles prefetch the rows of A that come next. */
-static void look_ahead(const struct call *x, struct mc_gemm_tile *t, int64_t batch, int64_t i, int64_t m)
+/* Has the first tile of a row of tiles prefetch the rows of A that come next, also at the end of a task: a
+ * thread's tasks follow each other (tasks.c). */
+static void look_ahead(const struct call *x, struct mc_gemm_tile *t, int64_t batch, int64_t next)
 {
-    const int64_t bytes = m * t->a_row * x->r.size;
-    t->ahead = gemm_a(&x->r, batch, i, 0);
+    const int64_t m = MC_MIN(x->r.p->m - next, (int64_t)x->d->kernel->mr), bytes = m * t->a_row * x->r.size;
+    t->ahead = gemm_a(&x->r, batch, next, 0);
     t->ahead_step = x->d->ahead && m > 0 ? gemm_ceil(bytes, t->k) : 0;
 }
 
@@ -82,7 +83,7 @@ static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct 
     const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr;
     for (int64_t i = s->i0; i < s->i1; i += mr) {
         t->m = MC_MIN(s->i1 - i, mr);
-        look_ahead(x, t, s->batch, i + mr, MC_MIN(s->i1 - i - mr, mr));
+        look_ahead(x, t, s->batch, i + mr);
         for (int64_t j = s->j0; j < s->j1; j += nr) {
             t->n = MC_MIN(s->j1 - j, nr);
             t->b = gemm_b(&x->r, s->batch, 0, j);

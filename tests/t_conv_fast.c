@@ -41,6 +41,15 @@ static const struct {
     { 9, 1,  { 99, 97 }, 5,  { 3, 3 },   1, 1, 0, 1 },          /* planes that one register does not sum */
     { 9, 24, { 5, 7 },   320, { 3, 3 },  1, 1, 1, 1 },          /* too many filters for planes by columns */
     { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
+    { 2, 36, { 9, 17 },  36, { 3, 3 },   1, 1, 1, 9 },          /* woven groups of 4, 8, 24, 16, 32, 12 */
+    { 2, 36, { 9, 17 },  36, { 3, 3 },   2, 1, 1, 9, true, .last = true },
+    { 2, 40, { 7, 30 },  40, { 3, 5 },   1, 1, 2, 5, .last = true },
+    { 1, 40, { 14, 14 }, 40, { 3, 3 },   2, 1, 1, 5 },
+    { 2, 72, { 8, 9 },   72, { 3, 3 },   2, 1, 1, 3, .last = true },
+    { 1, 72, { 7, 8 },   72, { 3, 3 },   1, 2, 2, 3, true },
+    { 1, 48, { 14, 7 },  48, { 5, 7 },   3, 2, 3, 3, .last = true },
+    { 1, 96, { 12, 7 },  96, { 3, 3 },   1, 1, 1, 3 },
+    { 2, 36, { 70, 67 }, 36, { 3, 3 },   2, 1, 1, 3, .last = true }, /* in bands */
 };
 
 static struct mc_conv_problem problem(size_t i, enum mc_conv_pass pass)
@@ -187,6 +196,21 @@ TEST(conv_implicit_in_every_instruction_set)
         SKIP("it is in libmonochord alone");
     }
     try_sets(&mc_conv_implicit, 63);
+}
+
+TEST(conv_grouped_in_every_instruction_set)
+{
+    static const char *const sets[] = { "avx512", "avx2" };
+    if (mc_conv_grouped.missing) {
+        SKIP("it is in libmonochord alone");
+    }
+    for (size_t i = 0; i < NELEM(sets); i++) {
+        if (mc_isa_only(sets[i])) {
+            const int taken = try_solver(&mc_conv_grouped, sets[i]);
+            CHECK(taken >= 27, "%s took %d", sets[i], taken);
+        }
+    }
+    mc_isa_only(NULL);
 }
 
 TEST(conv_planes_in_every_instruction_set)

@@ -314,6 +314,7 @@ ABSENT(mc_gemm_onednn,          "onednn",           false);
 ABSENT(mc_gemm_blas,            "blas",             false);
 ABSENT(mc_conv_one_next,        "one_next",         false);
 ABSENT(mc_conv_implicit,        "implicit",         false);
+ABSENT(mc_conv_grouped,         "grouped",          false);
 ABSENT(mc_conv_planes,          "planes",           false);
 ABSENT(mc_conv_channels,        "channels",         false);
 ABSENT(mc_conv_onednn,          "onednn",           false);

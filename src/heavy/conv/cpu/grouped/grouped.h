@@ -1,0 +1,51 @@
+/* grouped.h: sums of grouped convolutions whose groups are woven: lane f * weave + g of a position is channel
+ * f of group g, so that the terms of channel c of all groups are `weave` adjacent floats, which one load
+ * repeats in all lanes.
+ *
+ * Invariant: kernels read and write whole vectors of the copies only. */
+#ifndef MC_CONV_GROUPED_H
+#define MC_CONV_GROUPED_H
+
+#include "base/base.h"
+
+/* Taps side by side: tap t of position j reads position j + t from `at` on. w: the first one's place among
+ * the packed filters, which are [channel][tap][width]. */
+struct grouped_run { int64_t at, w; int taps; };
+enum { GROUPED_TAPS = 3 /* of a run */ };
+/* to[j * step] = sums over runs, taps and channels, for `count` positions. width: lanes of a position */
+struct mc_grouped_row {
+    const struct grouped_run *run;
+    int64_t runs;
+    const float *x, *w;
+    float *to;
+    int64_t width, channels, count, step;
+};
+/* sums[channel][tap][width] += sum over rows and j of x[row][j + tap][channel] * y[row][j]; in front of a row
+ * of y and behind it are GROUPED_TAPS - 1 positions of zeros. */
+struct mc_grouped_dots {
+    const float *x, *y;
+    double *sums;
+    int taps;
+    int64_t width, channels, rows, count, x_row, y_row;
+};
+/* Lane l of the place[i]-th position of `to` (NULL: the i-th) is lane lane[l] of the i-th of `from` (NULL: l).
+ * `to` may be `from`, in the same steps. */
+struct mc_grouped_mix {
+    float *to;
+    const float *from;
+    const int *place;
+    const int32_t *lane;
+    int64_t to_step, from_step, width, count;
+};
+enum { GROUPED_WIDTH = 256 /* most lanes of a position */ };
+struct mc_grouped_kernel {
+    int lanes;
+    int most;                                /* floats that a load can repeat */
+    void (*row)(const struct mc_grouped_row *r, int weave);
+    void (*dots)(const struct mc_grouped_dots *d, int weave);
+    void (*mix)(const struct mc_grouped_mix *m);
+    void (*gather)(float *to, const float *from, const int32_t *at, int64_t n); /* n: whole vectors */
+};
+extern const struct mc_grouped_kernel *const mc_grouped_avx512, *const mc_grouped_avx2;
+
+#endif

@@ -233,24 +233,41 @@ TARGET static void gather(float *to, const float *from, const int32_t *at, int64
     }
 }
 
-TARGET static void mix(const struct mc_grouped_mix *q)
+/* One position of a unit. */
+FUSED void mix_one(float *to, const float *from, const int32_t *lane, const int64_t width)
 {
     float some[GROUPED_WIDTH];
-    for (int64_t i = 0; i < q->count; i++) {
-        float *to = q->to + (q->place ? q->place[i] : i) * q->to_step;
-        const float *from = q->from + i * q->from_step;
-        if (!q->lane) {
-            for (int64_t v = 0; v < q->width; v += L) {
-                STORE(to + v, LOAD(from + v));
-            }
-        } else if (q->width == L) {
-            STORE(to, PERMUTE(LOAD(from), q->lane));
-        } else {
-            for (int64_t v = 0; v < q->width; v += L) {
-                STORE(some + v, GATHER(from, q->lane + v));
-            }
-            for (int64_t v = 0; v < q->width; v += L) {
-                STORE(to + v, LOAD(some + v));
+    if (!lane) {
+        for (int64_t v = 0; v < width; v += L) {
+            STORE(to + v, LOAD(from + v));
+        }
+    } else if (width == L) {
+        STORE(to, PERMUTE(LOAD(from), lane));
+    } else {
+        for (int64_t v = 0; v < width; v += L) {
+            STORE(some + v, GATHER(from, lane + v));
+        }
+        for (int64_t v = 0; v < width; v += L) {
+            STORE(to + v, LOAD(some + v));
+        }
+    }
+}
+
+enum { AHEAD = 8 }; /* positions */
+
+TARGET static void mix(const struct mc_grouped_mix *q)
+{
+    const struct mc_grouped_mix own = *q;
+    const int64_t ahead = (own.to == own.from ? 0 : AHEAD) * own.from_step;
+    for (int64_t i = 0; i < own.count; i++) {
+        float *to = own.to + (own.place ? own.place[i] : i) * own.to_step;
+        const float *from = own.from + i * own.from_step;
+        for (int64_t u = 0; u < own.units; u++, to += own.to_unit, from += own.from_unit) {
+            __builtin_prefetch(from + ahead);
+            if (own.lane && own.width == L) {
+                mix_one(to, from, own.lane, L);
+            } else {
+                mix_one(to, from, own.lane, own.width);
             }
         }
     }

@@ -24,7 +24,8 @@
 enum {
     LINE = 64,
     SLOTS = 1024,
-    BAND = 16384,    /* floats of a copy that a band should keep to */
+    BAND = 65536,    /* floats of the copies of a band */
+    TOGETHER = 4,    /* units: so many cache lines that are adjacent */
     MOST = 1 << 20,  /* most floats of a copy */
     SHORT = 512,     /* positions whose products are summed in float32: more are less precise */
     TASKS = 32,
@@ -41,6 +42,8 @@ struct grouped {
     const struct mc_depth_kernel *turns; /* of the same vectors */
     int64_t each, units, width; /* channels of a group; units of `weave` groups, of so many channels */
     int weave;
+    bool last;                  /* the source has its channels innermost */
+    int64_t together;           /* units whose copies are made at the same time, if channels are innermost */
     struct side side[2];
     int64_t len, pitch;         /* positions of a phase of columns in the copy; floats of a line */
     int64_t bands, rows, lines; /* rows: positions of a phase of the result in a band */
@@ -105,6 +108,7 @@ static void measure(struct grouped *d, const struct mc_conv_problem *p)
     d->turns = lanes == 16 ? mc_depth_avx512 : mc_depth_avx2;
     d->each = s->c / s->groups;
     d->weave = (int)(lanes / common(d->each, lanes));
+    d->last = (inputs ? p->at.y : p->at.x)[1] == 1;
     d->units = conv_ceil(s->groups, d->weave);
     d->width = d->each * d->weave;
     for (int i = 0; i < 2; i++) {
@@ -117,7 +121,8 @@ static void measure(struct grouped *d, const struct mc_conv_problem *p)
     d->len = MC_MAX(columns->count + columns->reach / columns->step,
                     (source_size(s)[2] - 1 + columns->before) / columns->step + 1);
     d->pitch = d->len * columns->step * d->width;
-    int64_t most = MC_MAX((BAND / d->pitch - rows->reach) / rows->step, MC_MIN(rows->count, (int64_t)4));
+    d->together = d->last ? MC_MIN(d->units, (int64_t)TOGETHER) : 1;
+    int64_t most = MC_MAX((BAND / (d->together > 1 ? 1 : 4) / d->together / d->pitch - rows->reach) / rows->step, MC_MIN(rows->count, (int64_t)4));
     if (s->pass == CONV_WEIGHTS) {
         most = MC_MIN(most, SHORT / s->out[2]);
     }
@@ -129,8 +134,8 @@ static void measure(struct grouped *d, const struct mc_conv_problem *p)
     d->sums = s->pass == CONV_WEIGHTS ? d->rows * (s->out[2] + 2 * (GROUPED_TAPS - 1)) * d->width
                                       : d->rows * rows->phases * result_size(s)[2] * d->width;
     d->filter = conv_volume(s->k) * d->each * d->width;
-    d->parts = MC_MIN(s->n * d->bands, conv_ceil(TASKS, d->units));
-    d->slot_bytes = ((size_t)(d->copy + d->sums) * sizeof(float) + LINE - 1) / LINE * LINE;
+    d->parts = MC_MIN(s->n * d->bands, conv_ceil(TASKS, conv_ceil(d->units, d->together)));
+    d->slot_bytes = ((size_t)(d->together * (d->copy + d->sums)) * sizeof(float) + LINE - 1) / LINE * LINE;
     d->w_bytes = s->pass == CONV_WEIGHTS ? (size_t)(d->parts * d->units * d->filter) * sizeof(double)
                                          : (size_t)(d->units * d->filter) * sizeof(float);
     d->w_bytes = (d->w_bytes + LINE - 1) / LINE * LINE;
@@ -225,108 +230,126 @@ static void list_places(struct grouped *d, const struct mc_conv_problem *p)
 struct image {
     const int64_t *stride, *size;
     int64_t channel, channels, at; /* at: of the first, in floats */
+    int64_t units;
 };
 
-static struct image image_of(const struct call *x, bool of_x, int64_t n, int64_t unit)
+static struct image image_of(const struct call *x, bool of_x, int64_t n, int64_t unit, int64_t units)
 {
     const struct mc_conv_problem *p = x->r.p;
-    struct image m = { of_x ? p->at.x : p->at.y, of_x ? p->s.in : p->s.out, unit * x->d->width, 0, 0 };
-    m.channels = MC_MIN(x->d->width, p->s.c - m.channel);
+    struct image m = { of_x ? p->at.x : p->at.y, of_x ? p->s.in : p->s.out, unit * x->d->width, 0, 0, units };
+    m.channels = MC_MIN(units * x->d->width, p->s.c - m.channel);
     m.at = n * m.stride[0] + m.channel * m.stride[1];
     return m;
 }
 
-/* Rows [row, row + count) of the image, position by position, to places in `to`. */
+/* Rows [row, row + count) of the image, position by position, to places in `to`, and so for each unit, `unit`
+ * floats apart. */
 static void weave_in(const struct grouped *d, const struct image *m, const float *from, int64_t row, int64_t count,
-                     const int *place, float *to)
+                     const int *place, float *to, int64_t unit)
 {
-    const int64_t columns = m->size[2];
+    const int64_t columns = m->size[2], width = d->width;
     const int32_t *lane = d->weave > 1 ? d->in : NULL;
+    struct mc_grouped_mix mix = { .lane = lane, .to_step = width, .from_step = width, .width = width,
+                                  .units = m->units, .to_unit = unit, .from_unit = width };
     from += m->at + row * m->stride[3];
-    if (m->stride[1] != 1) { /* planes */
-        d->turns->turn_in(&(struct mc_depth_turn){ .to = to, .from = from, .place = place,
-                                                   .channel = m->stride[1], .channels = m->channels,
-                                                   .n = count * columns, .width = d->width });
+    for (int64_t u = 0; u < m->units && m->stride[1] != 1; u++, to += unit) { /* planes */
+        d->turns->turn_in(&(struct mc_depth_turn){ .to = to, .from = from + u * width * m->stride[1],
+                                                   .place = place, .channel = m->stride[1],
+                                                   .channels = MC_MIN(m->channels - u * width, width),
+                                                   .n = count * columns, .width = width });
+        mix.units = mix.count = 1;
         for (int64_t i = 0; i < count * columns && lane; i++) {
-            float *at = to + place[i] * d->width;
-            d->kernel->mix(&(struct mc_grouped_mix){ at, at, NULL, lane, d->width, d->width, d->width, 1 });
+            mix.to = to + place[i] * width;
+            mix.from = mix.to;
+            d->kernel->mix(&mix);
         }
-        return;
     }
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && m->stride[1] == 1; i++) {
         const float *line = from + i * m->stride[3];
-        if (m->channels == d->width) {
-            d->kernel->mix(&(struct mc_grouped_mix){ to, line, place + i * columns, lane, d->width, m->stride[4],
-                                                     d->width, columns });
+        if (m->channels == m->units * width) {
+            mix.to = to, mix.from = line, mix.place = place + i * columns, mix.count = columns;
+            mix.from_step = m->stride[4];
+            d->kernel->mix(&mix);
             continue;
         }
         for (int64_t j = 0; j < columns; j++) {
-            float some[GROUPED_WIDTH] = { 0 };
+            float some[GROUPED_WIDTH * TOGETHER] = { 0 };
             memcpy(some, line + j * m->stride[4], (size_t)m->channels * sizeof *some);
-            d->kernel->mix(&(struct mc_grouped_mix){ to + place[i * columns + j] * d->width, some, NULL, lane,
-                                                     d->width, d->width, d->width, 1 });
+            mix.to = to + place[i * columns + j] * width, mix.from = some, mix.count = 1;
+            d->kernel->mix(&mix);
         }
     }
 }
 
-static void add_c0(const struct call *x, const struct image *m, float *sums, int64_t row, int64_t rows)
+static void add_c0(const struct call *x, const struct image *m, float *sums, int64_t row, int64_t rows,
+                   int64_t unit)
 {
     const float *c0 = (const float *)(const void *)x->r.c0 + m->at, beta = (float)x->r.p->beta;
+    const int64_t width = x->d->width;
     for (int64_t i = 0; i < rows * m->size[2]; i++) {
         const float *from = c0 + (row + i / m->size[2]) * m->stride[3] + i % m->size[2] * m->stride[4];
         for (int64_t c = 0; c < m->channels; c++) {
-            sums[i * x->d->width + c] += beta * from[c * m->stride[1]];
+            sums[c / width * unit + i * width + c % width] += beta * from[c * m->stride[1]];
         }
     }
 }
 
-/* The sums of whole rows, to the result. */
-static void weave_out(const struct call *x, const struct image *m, float *sums, int64_t row, int64_t rows)
+/* The sums of whole rows, to the result; those of each unit `unit` floats apart. */
+static void weave_out(const struct call *x, const struct image *m, float *sums, int64_t row, int64_t rows,
+                      int64_t unit)
 {
     const struct grouped *d = x->d;
-    const int64_t columns = m->size[2], n = rows * columns;
-    const int32_t *lane = d->weave > 1 ? d->out : NULL;
-    const bool last = m->stride[1] == 1, direct = last && m->channels == d->width && !x->r.c0;
+    const int64_t columns = m->size[2], n = rows * columns, width = d->width;
+    const bool last = m->stride[1] == 1, whole = m->channels == m->units * width;
     float *to = (float *)(void *)x->r.result + m->at + row * m->stride[3];
-    if (lane && !direct) {
-        d->kernel->mix(&(struct mc_grouped_mix){ sums, sums, NULL, lane, d->width, d->width, d->width, n });
-        lane = NULL;
+    struct mc_grouped_mix mix = { .to = sums, .from = sums, .lane = d->weave > 1 ? d->out : NULL, .to_step = width,
+                                  .from_step = width, .width = width, .count = n, .units = m->units,
+                                  .to_unit = unit, .from_unit = unit };
+    if (mix.lane && (!last || !whole || x->r.c0)) {
+        d->kernel->mix(&mix);
+        mix.lane = NULL;
     }
     if (x->r.c0) {
-        add_c0(x, m, sums, row, rows);
+        add_c0(x, m, sums, row, rows, unit);
     }
-    if (!last) {
-        d->turns->turn_out(&(struct mc_depth_turn){ .to = to, .from = sums, .channel = m->stride[1],
-                                                    .channels = m->channels, .n = n, .width = d->width });
-        return;
+    for (int64_t u = 0; u < m->units && !last; u++) {
+        d->turns->turn_out(&(struct mc_depth_turn){ .to = to + u * width * m->stride[1],
+                                                    .from = sums + u * unit, .channel = m->stride[1],
+                                                    .channels = MC_MIN(m->channels - u * width, width),
+                                                    .n = n, .width = width });
     }
-    for (int64_t i = 0; i < rows; i++, to += m->stride[3], sums += columns * d->width) {
-        if (m->channels == d->width) {
-            d->kernel->mix(&(struct mc_grouped_mix){ to, sums, NULL, lane, m->stride[4], d->width, d->width,
-                                                     columns });
+    mix.to_unit = width, mix.to_step = m->stride[4], mix.count = columns;
+    for (int64_t i = 0; i < rows && last; i++, to += m->stride[3], sums += columns * width) {
+        if (whole) {
+            mix.to = to, mix.from = sums;
+            d->kernel->mix(&mix);
             continue;
         }
-        for (int64_t j = 0; j < columns; j++) {
-            memcpy(to + j * m->stride[4], sums + j * d->width, (size_t)m->channels * sizeof *to);
+        for (int64_t j = 0; j < columns * m->units; j++) {
+            const int64_t u = j % m->units, left = MC_MIN(m->channels - u * width, width);
+            memcpy(to + j / m->units * m->stride[4] + u * width, sums + u * unit + j / m->units * width,
+                   (size_t)left * sizeof *to);
         }
     }
 }
 
-/* The lines that positions [at, at + count) of a phase read. */
-static void copy_source(const struct call *x, int64_t n, int64_t unit, int64_t at, int64_t count, float *copy)
+/* The lines that positions [at, at + count) of a phase read, of the units from `unit` on. */
+static void copy_source(const struct call *x, int64_t n, int64_t unit, int64_t units, int64_t at, int64_t count,
+                        float *copy)
 {
     const struct grouped *d = x->d;
-    const struct mc_conv_shape *s = &x->r.p->s;
-    const bool inputs = s->pass == CONV_INPUTS;
-    const struct image m = image_of(x, !inputs, n, unit);
+    const bool inputs = x->r.p->s.pass == CONV_INPUTS;
+    const struct image m = image_of(x, !inputs, n, unit, units);
     const int64_t first = at * d->side[0].step - d->side[0].before,
                   lines = (count - 1) * d->side[0].step + d->side[0].reach + 1,
                   lo = MC_MIN(MC_MAX(-first, (int64_t)0), lines), hi = MC_MAX(MC_MIN(m.size[1] - first, lines), lo);
-    memset(copy, 0, (size_t)(lo * d->pitch) * sizeof *copy);
-    memset(copy + hi * d->pitch, 0, (size_t)((lines - hi) * d->pitch) * sizeof *copy);
+    for (int64_t u = 0; u < units; u++) {
+        memset(copy + u * d->copy, 0, (size_t)(lo * d->pitch) * sizeof *copy);
+        memset(copy + u * d->copy + hi * d->pitch, 0, (size_t)((lines - hi) * d->pitch) * sizeof *copy);
+    }
     if (hi > lo) {
         weave_in(d, &m, (const float *)(const void *)x->r.at[inputs ? CONV_Y : CONV_X], first + lo, hi - lo,
-                 d->place, copy + lo * d->pitch);
+                 d->place, copy + lo * d->pitch, d->copy);
     }
 }
 
@@ -376,67 +399,86 @@ static float *begin(const struct call *x, int slot)
     return copy;
 }
 
+/* A band of a unit. */
+struct band {
+    int64_t unit, at, end, row; /* positions [at, end) of the phases; the first row of the result */
+    const float *copy;
+    float *sums;
+};
+
+static void sum_phase(const struct call *x, const struct band *b, int64_t ry, int64_t rx)
+{
+    const struct grouped *d = x->d;
+    const struct side *rows = &d->side[0], *columns = &d->side[1];
+    const int64_t *size = result_size(&x->r.p->s), phase = ry * columns->phases + rx;
+    int64_t lo = b->at, hi = b->end, left = 0, right = columns->count;
+    inside(rows, size[1], ry, &lo, &hi);
+    inside(columns, size[2], rx, &left, &right);
+    struct mc_grouped_row r = { .run = d->run + d->first[phase],
+                                .runs = d->first[phase + 1] - d->first[phase],
+                                .w = x->w + b->unit * d->filter,
+                                .width = d->width,
+                                .channels = d->each,
+                                .count = right - left,
+                                .step = columns->phases };
+    for (int64_t u = lo; u < hi && left < right; u++) {
+        const int64_t to = u * rows->phases + ry - rows->start - b->row;
+        r.x = b->copy + (u - b->at) * rows->step * d->pitch + left * d->width;
+        r.to = b->sums + (to * size[2] + left * columns->phases + rx - columns->start) * d->width;
+        d->kernel->row(&r, d->weave);
+    }
+}
+
 static void task(void *arg, int64_t i, int slot)
 {
     const struct call *x = arg;
     const struct grouped *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
-    const struct side *rows = &d->side[0], *columns = &d->side[1];
-    const int64_t band = i % d->bands, unit = i / d->bands % d->units, n = i / d->bands / d->units,
-                  at = band * d->rows, end = MC_MIN(at + d->rows, rows->count), *size = result_size(s);
+    const struct side *rows = &d->side[0];
+    /* with channels innermost, all units of a band follow each other: its rows are then in the cache */
+    const int64_t blocks = conv_ceil(d->units, d->together), rest = i % (blocks * d->bands),
+                  n = i / (blocks * d->bands), band = d->last ? rest / blocks : rest % d->bands,
+                  unit = (d->last ? rest % blocks : rest / d->bands) * d->together,
+                  units = MC_MIN(d->units - unit, d->together);
+    const int64_t at = band * d->rows, end = MC_MIN(at + d->rows, rows->count), *size = result_size(s);
     const int64_t row = MC_MIN(MC_MAX(at * rows->phases - rows->start, (int64_t)0), size[1]),
                   last = MC_MIN(MC_MAX(end * rows->phases - rows->start, row), size[1]);
-    float *copy = begin(x, slot), *sums = copy + d->copy;
+    float *copy = begin(x, slot), *sums = copy + d->together * d->copy;
     if (row >= last) {
         return;
     }
-    copy_source(x, n, unit, at, end - at, copy);
-    for (int64_t ry = 0; ry < rows->phases; ry++) {
-        int64_t lo = at, hi = end;
-        inside(rows, size[1], ry, &lo, &hi);
-        for (int64_t rx = 0; rx < columns->phases; rx++) {
-            const int64_t phase = ry * columns->phases + rx;
-            int64_t left = 0, right = columns->count;
-            inside(columns, size[2], rx, &left, &right);
-            for (int64_t u = lo; u < hi && left < right; u++) {
-                const int64_t to = u * rows->phases + ry - rows->start - row;
-                d->kernel->row(&(struct mc_grouped_row){ .run = d->run + d->first[phase],
-                                                         .runs = d->first[phase + 1] - d->first[phase],
-                                                         .x = copy + (u - at) * rows->step * d->pitch +
-                                                              left * d->width,
-                                                         .w = x->w + unit * d->filter,
-                                                         .to = sums + (to * size[2] + left * columns->phases + rx -
-                                                                       columns->start) * d->width,
-                                                         .width = d->width,
-                                                         .channels = d->each,
-                                                         .count = right - left,
-                                                         .step = columns->phases },
-                               d->weave);
-            }
+    copy_source(x, n, unit, units, at, end - at, copy);
+    for (int64_t u = 0; u < units; u++) {
+        const struct band b = { unit + u, at, end, row, copy + u * d->copy, sums + u * d->sums };
+        for (int64_t phase = 0; phase < rows->phases * d->side[1].phases; phase++) {
+            sum_phase(x, &b, phase / d->side[1].phases, phase % d->side[1].phases);
         }
     }
-    const struct image m = image_of(x, s->pass == CONV_INPUTS, n, unit);
-    weave_out(x, &m, sums, row, last - row);
+    const struct image m = image_of(x, s->pass == CONV_INPUTS, n, unit, units);
+    weave_out(x, &m, sums, row, last - row, d->sums);
     conv_finish(&x->r, (int64_t[]){ n, m.channel, 0, row, 0 },
                 (int64_t[]){ 1, m.channels, 1, last - row, size[2] });
 }
 
 /* ---- weights ---- */
 
-static void add_band(const struct call *x, int64_t n, int64_t unit, int64_t at, float *copy, double *sums)
+static void add_band(const struct call *x, int64_t n, int64_t unit, int64_t units, int64_t at, float *copy,
+                     double *sums)
 {
     const struct grouped *d = x->d;
     const int64_t count = MC_MIN(d->rows, d->side[0].count - at), out = x->r.p->s.out[2],
                   row = (out + 2 * (GROUPED_TAPS - 1)) * d->width;
-    const struct image m = image_of(x, false, n, unit);
-    float *y = copy + d->copy;
-    copy_source(x, n, unit, at, count, copy);
-    weave_in(d, &m, (const float *)(const void *)x->r.at[CONV_Y], at, count, d->place_y, y);
-    for (int64_t i = 0; i < d->first[1]; i++) {
-        d->kernel->dots(&(struct mc_grouped_dots){ .x = copy + d->run[i].at,
-                                                   .y = y + (GROUPED_TAPS - 1) * d->width,
-                                                   .sums = sums + d->run[i].w,
-                                                   .taps = d->run[i].taps,
+    const struct image m = image_of(x, false, n, unit, units);
+    float *y = copy + d->together * d->copy;
+    copy_source(x, n, unit, units, at, count, copy);
+    weave_in(d, &m, (const float *)(const void *)x->r.at[CONV_Y], at, count, d->place_y, y, d->sums);
+    for (int64_t i = 0; i < units * d->first[1]; i++) {
+        const int64_t u = i / d->first[1];
+        const struct grouped_run *run = &d->run[i % d->first[1]];
+        d->kernel->dots(&(struct mc_grouped_dots){ .x = copy + u * d->copy + run->at,
+                                                   .y = y + u * d->sums + (GROUPED_TAPS - 1) * d->width,
+                                                   .sums = sums + u * d->filter + run->w,
+                                                   .taps = run->taps,
                                                    .width = d->width,
                                                    .channels = d->each,
                                                    .rows = count,
@@ -451,12 +493,13 @@ static void sum_task(void *arg, int64_t i, int slot)
 {
     const struct call *x = arg;
     const struct grouped *d = x->d;
-    const int64_t unit = i % d->units, part = i / d->units, all = x->r.p->s.n * d->bands;
+    const int64_t blocks = conv_ceil(d->units, d->together), unit = i % blocks * d->together, part = i / blocks,
+                  units = MC_MIN(d->units - unit, d->together), all = x->r.p->s.n * d->bands;
     float *copy = begin(x, slot);
-    double *sums = x->sums + i * d->filter;
-    memset(sums, 0, (size_t)d->filter * sizeof *sums);
+    double *sums = x->sums + (part * d->units + unit) * d->filter;
+    memset(sums, 0, (size_t)(units * d->filter) * sizeof *sums);
     for (int64_t k = all * part / d->parts; k < all * (part + 1) / d->parts; k++) {
-        add_band(x, k / d->bands, unit, k % d->bands * d->rows, copy, sums);
+        add_band(x, k / d->bands, unit, units, k % d->bands * d->rows, copy, sums);
     }
 }
 
@@ -507,7 +550,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const double work = mc_conv_work(x.r.p);
     if (x.r.p->s.pass == CONV_WEIGHTS) {
         x.sums = (double *)(void *)x.r.workspace;
-        mc_team_tasks(sum_task, &x, d->units * d->parts, d->slots, x.r.threads, work);
+        mc_team_tasks(sum_task, &x, conv_ceil(d->units, d->together) * d->parts, d->slots, x.r.threads, work);
         mc_team_tasks(write_unit, &x, d->units, x.r.threads, x.r.threads, work / 8);
         return MC_OK;
     }
@@ -516,7 +559,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         x.w = (float *)(void *)x.r.workspace;
         mc_team_tasks(pack_unit, &x, d->units, x.r.threads, x.r.threads, work / 8);
     }
-    mc_team_tasks(task, &x, x.r.p->s.n * d->units * d->bands, d->slots, x.r.threads, work);
+    mc_team_tasks(task, &x, x.r.p->s.n * conv_ceil(d->units, d->together) * d->bands, d->slots, x.r.threads,
+                  work);
     return MC_OK;
 }
 

@@ -29,13 +29,13 @@ struct mc_grouped_dots {
     int64_t width, channels, rows, count, x_row, y_row;
 };
 /* Lane l of the place[i]-th position of `to` (NULL: the i-th) is lane lane[l] of the i-th of `from` (NULL: l).
- * `to` may be `from`, in the same steps. */
+ * `to` may be `from`, in the same steps.  The same for `units` units, to_unit and from_unit floats apart. */
 struct mc_grouped_mix {
     float *to;
     const float *from;
     const int *place;
     const int32_t *lane;
-    int64_t to_step, from_step, width, count;
+    int64_t to_step, from_step, width, count, units, to_unit, from_unit;
 };
 enum { GROUPED_WIDTH = 256 /* most lanes of a position */ };
 struct mc_grouped_kernel {

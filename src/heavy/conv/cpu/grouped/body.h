@@ -21,7 +21,7 @@ FUSED V repeat(const float *p, const int weave)
 
 /* ---- forward and inputs ---- */
 
-FUSED void add_run(const struct mc_grouped_row *r, const float *x, const float *w, V *acc, const int nv,
+FUSED void add_run(const struct mc_grouped_rows *r, const float *x, const float *w, V *acc, const int nv,
                    const int n, const int weave, const int taps)
 {
     const int64_t width = r->width;
@@ -49,7 +49,7 @@ FUSED void add_run(const struct mc_grouped_row *r, const float *x, const float *
 }
 
 /* Vectors [v, v + nv) of n positions. */
-FUSED void sum_tile(const struct mc_grouped_row *r, int64_t j, const int64_t v, const int nv, const int n,
+FUSED void sum_tile(const struct mc_grouped_rows *r, int64_t j, const int64_t v, const int nv, const int n,
                     const int weave)
 {
     V acc[14 * 3];
@@ -67,16 +67,22 @@ FUSED void sum_tile(const struct mc_grouped_row *r, int64_t j, const int64_t v, 
             add_run(r, x, w, acc, nv, n, weave, 1);
         }
     }
-    float *to = r->to + j * r->step * r->width + v * L;
+    float *to = r->to + j * r->to_step + v * L;
+    if (nv == 1 && weave > 1 && r->lane) {
+        UNROLL(16)
+        for (int i = 0; i < n; i++) {
+            acc[i] = PERMUTE(acc[i], r->lane);
+        }
+    }
     UNROLL(16)
     for (int i = 0; i < n * nv; i++) {
-        STORE(to + i / nv * r->step * r->width + i % nv * L, acc[i]);
+        STORE(to + i / nv * r->to_step + i % nv * L, acc[i]);
     }
 }
 
 /* The last tile of a row may have positions once more. */
 #define TILE(nv, n, weave)                                                                         \
-    APART void tile_##nv##_##n##_##weave(const struct mc_grouped_row *r, int64_t v)                \
+    APART void tile_##nv##_##n##_##weave(const struct mc_grouped_rows *r, int64_t v)                \
     {                                                                                              \
         for (int64_t j = 0; j < r->count; j += n) {                                                \
             sum_tile(r, MC_MIN(j, r->count - n), v, nv, n, weave);                                 \
@@ -101,7 +107,7 @@ TILES2(TILE8)
 TILES3(TILE8)
 #endif
 
-typedef void tile_kernel(const struct mc_grouped_row *r, int64_t v);
+typedef void tile_kernel(const struct mc_grouped_rows *r, int64_t v);
 static const struct tile { int vectors, positions, weave; tile_kernel *run; } tiles[] = {
 #define ROW1(nv, n) { nv, n, 1, tile_##nv##_##n##_1 },
 #define ROW2(nv, n) { nv, n, 2, tile_##nv##_##n##_2 },
@@ -131,12 +137,16 @@ static const struct tile *tile_for(int64_t vectors, int64_t count, int weave)
     return best;
 }
 
-static void row(const struct mc_grouped_row *r, int weave)
+static void rows(const struct mc_grouped_rows *r, int weave)
 {
     const int64_t vectors = r->width / L, parts = (vectors + 2) / 3;
     for (int64_t i = 0; i < parts; i++) {
         const int64_t v = vectors * i / parts, end = vectors * (i + 1) / parts;
-        tile_for(end - v, r->count, weave)->run(r, v);
+        const struct tile *tile = tile_for(end - v, r->count, weave);
+        struct mc_grouped_rows one = *r;
+        for (int64_t k = 0; k < r->rows; k++, one.x += r->x_row, one.to += r->to_row) {
+            tile->run(&one, v);
+        }
     }
 }
 
@@ -278,4 +288,4 @@ enum { MOST_REPEATED = 8 };
 #else
 enum { MOST_REPEATED = 4 };
 #endif
-static const struct mc_grouped_kernel kernel = { L, MOST_REPEATED, row, dots, mix, gather };
+static const struct mc_grouped_kernel kernel = { L, MOST_REPEATED, rows, dots, mix, gather };

@@ -404,6 +404,7 @@ struct band {
     int64_t unit, at, end, row; /* positions [at, end) of the phases; the first row of the result */
     const float *copy;
     float *sums;
+    const int64_t *stride; /* of the result, if sums are stored there; NULL */
 };
 
 static void sum_phase(const struct call *x, const struct band *b, int64_t ry, int64_t rx)
@@ -414,19 +415,28 @@ static void sum_phase(const struct call *x, const struct band *b, int64_t ry, in
     int64_t lo = b->at, hi = b->end, left = 0, right = columns->count;
     inside(rows, size[1], ry, &lo, &hi);
     inside(columns, size[2], rx, &left, &right);
-    struct mc_grouped_row r = { .run = d->run + d->first[phase],
-                                .runs = d->first[phase + 1] - d->first[phase],
-                                .w = x->w + b->unit * d->filter,
-                                .width = d->width,
-                                .channels = d->each,
-                                .count = right - left,
-                                .step = columns->phases };
-    for (int64_t u = lo; u < hi && left < right; u++) {
-        const int64_t to = u * rows->phases + ry - rows->start - b->row;
-        r.x = b->copy + (u - b->at) * rows->step * d->pitch + left * d->width;
-        r.to = b->sums + (to * size[2] + left * columns->phases + rx - columns->start) * d->width;
-        d->kernel->row(&r, d->weave);
+    const int64_t column = b->stride ? b->stride[4] : d->width, line = b->stride ? b->stride[3] : size[2] * d->width;
+    if (lo >= hi || left >= right) {
+        return;
     }
+    const int64_t to = lo * rows->phases + ry - rows->start - b->row;
+    d->kernel->rows(
+        &(struct mc_grouped_rows){
+            .run = d->run + d->first[phase],
+            .runs = d->first[phase + 1] - d->first[phase],
+            .x = b->copy + (lo - b->at) * rows->step * d->pitch + left * d->width,
+            .w = x->w + b->unit * d->filter,
+            .to = b->sums + to * line + (left * columns->phases + rx - columns->start) * column,
+            .lane = b->stride ? d->out : NULL,
+            .width = d->width,
+            .channels = d->each,
+            .rows = hi - lo,
+            .count = right - left,
+            .x_row = rows->step * d->pitch,
+            .to_row = rows->phases * line,
+            .to_step = columns->phases * column,
+        },
+        d->weave);
 }
 
 static void task(void *arg, int64_t i, int slot)
@@ -447,15 +457,21 @@ static void task(void *arg, int64_t i, int slot)
     if (row >= last) {
         return;
     }
+    const struct image m = image_of(x, s->pass == CONV_INPUTS, n, unit, units);
+    const bool direct = m.stride[1] == 1 && m.channels == units * d->width && !x->r.c0 &&
+                        (d->weave == 1 || d->width == d->kernel->lanes);
+    float *result = (float *)(void *)x->r.result + m.at + row * m.stride[3];
     copy_source(x, n, unit, units, at, end - at, copy);
     for (int64_t u = 0; u < units; u++) {
-        const struct band b = { unit + u, at, end, row, copy + u * d->copy, sums + u * d->sums };
+        const struct band b = { unit + u, at, end, row, copy + u * d->copy,
+                                direct ? result + u * d->width : sums + u * d->sums, direct ? m.stride : NULL };
         for (int64_t phase = 0; phase < rows->phases * d->side[1].phases; phase++) {
             sum_phase(x, &b, phase / d->side[1].phases, phase % d->side[1].phases);
         }
     }
-    const struct image m = image_of(x, s->pass == CONV_INPUTS, n, unit, units);
-    weave_out(x, &m, sums, row, last - row, d->sums);
+    if (!direct) {
+        weave_out(x, &m, sums, row, last - row, d->sums);
+    }
     conv_finish(&x->r, (int64_t[]){ n, m.channel, 0, row, 0 },
                 (int64_t[]){ 1, m.channels, 1, last - row, size[2] });
 }

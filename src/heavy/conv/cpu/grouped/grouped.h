@@ -12,13 +12,15 @@
  * the packed filters, which are [channel][tap][width]. */
 struct grouped_run { int64_t at, w; int taps; };
 enum { GROUPED_TAPS = 3 /* of a run */ };
-/* to[j * step] = sums over runs, taps and channels, for `count` positions. width: lanes of a position */
-struct mc_grouped_row {
+/* to[j * to_step] = sums over runs, taps and channels, for `count` positions of each row.  width: lanes of a position.
+ * lane: of positions of one vector, as of mc_grouped_mix, or NULL */
+struct mc_grouped_rows {
     const struct grouped_run *run;
     int64_t runs;
     const float *x, *w;
     float *to;
-    int64_t width, channels, count, step;
+    const int32_t *lane;
+    int64_t width, channels, rows, count, x_row, to_row, to_step;
 };
 /* sums[channel][tap][width] += sum over rows and j of x[row][j + tap][channel] * y[row][j]; in front of a row
  * of y and behind it are GROUPED_TAPS - 1 positions of zeros. */
@@ -41,7 +43,7 @@ enum { GROUPED_WIDTH = 256 /* most lanes of a position */ };
 struct mc_grouped_kernel {
     int lanes;
     int most;                                /* floats that a load can repeat */
-    void (*row)(const struct mc_grouped_row *r, int weave);
+    void (*rows)(const struct mc_grouped_rows *r, int weave);
     void (*dots)(const struct mc_grouped_dots *d, int weave);
     void (*mix)(const struct mc_grouped_mix *m);
     void (*gather)(float *to, const float *from, const int32_t *at, int64_t n); /* n: whole vectors */

@@ -14,7 +14,7 @@
 #define STORE(p, v)  _mm256_storeu_ps(p, v)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ONE(p)       _mm256_broadcast_ss(p)
-#define TWO(p)       _mm256_castpd_ps(_mm256_broadcast_sd((const double *)(const void *)(p)))
+#define TWO(p)       _mm256_castpd_ps(_mm256_set1_pd(two_floats(p)))
 #define FOUR(p)      _mm256_broadcast_ps((const __m128 *)(const void *)(p))
 #define GATHER(p, i) _mm256_i32gather_ps(p, _mm256_loadu_si256((const __m256i *)(const void *)(i)), 4)
 #define PERMUTE(v, i) _mm256_permutevar8x32_ps(v, _mm256_loadu_si256((const __m256i *)(const void *)(i)))

@@ -14,7 +14,7 @@
 #define STORE(p, v)  _mm512_storeu_ps(p, v)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define ONE(p)       _mm512_set1_ps(*(p))
-#define TWO(p)       _mm512_castpd_ps(_mm512_broadcastsd_pd(_mm_castps_pd(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(p)))))
+#define TWO(p)       _mm512_castpd_ps(_mm512_set1_pd(two_floats(p)))
 #define FOUR(p)      _mm512_broadcast_f32x4(_mm_loadu_ps(p))
 #define EIGHT(p)     _mm512_broadcast_f32x8(_mm256_loadu_ps(p))
 #define GATHER(p, i) _mm512_i32gather_ps(_mm512_loadu_si512(i), p, 4)

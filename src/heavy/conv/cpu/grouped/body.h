@@ -9,6 +9,13 @@
 #define FUSED static inline TARGET __attribute__((always_inline))
 #define APART static TARGET __attribute__((noinline))
 
+static inline __attribute__((always_inline)) double two_floats(const float *p)
+{
+    double d;
+    memcpy(&d, p, sizeof d);
+    return d;
+}
+
 FUSED V repeat(const float *p, const int weave)
 {
 #ifdef EIGHT
@@ -52,8 +59,8 @@ FUSED void add_run(const struct mc_grouped_rows *r, const float *x, const float 
 FUSED void sum_tile(const struct mc_grouped_rows *r, int64_t j, const int64_t v, const int nv, const int n,
                     const int weave)
 {
-    V acc[14 * 3];
-    UNROLL(16)
+    V acc[24];
+    UNROLL(24)
     for (int i = 0; i < n * nv; i++) {
         acc[i] = ZERO();
     }
@@ -74,7 +81,7 @@ FUSED void sum_tile(const struct mc_grouped_rows *r, int64_t j, const int64_t v,
             acc[i] = PERMUTE(acc[i], r->lane);
         }
     }
-    UNROLL(16)
+    UNROLL(24)
     for (int i = 0; i < n * nv; i++) {
         STORE(to + i / nv * r->to_step + i % nv * L, acc[i]);
     }

@@ -19,6 +19,7 @@
 #define EIGHT(p)     _mm512_broadcast_f32x8(_mm256_loadu_ps(p))
 #define GATHER(p, i) _mm512_i32gather_ps(_mm512_loadu_si512(i), p, 4)
 #define PERMUTE(v, i) _mm512_permutexvar_ps(_mm512_loadu_si512(i), v)
+#define PERMUTE2(v, i, w) _mm512_permutex2var_ps(v, _mm512_loadu_si512(i), w)
 /* positions of a tile, by its vectors; channels of a tile of dots */
 #define TILES1(F)    F(1, 14) F(1, 8) F(1, 7) F(1, 4) F(1, 1)
 #define TILES2(F)    F(2, 10) F(2, 7) F(2, 4) F(2, 1)

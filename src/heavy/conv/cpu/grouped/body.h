@@ -26,6 +26,21 @@ FUSED V repeat(const float *p, const int weave)
     return weave == 4 ? FOUR(p) : weave == 2 ? TWO(p) : ONE(p);
 }
 
+#ifdef PERMUTE2
+FUSED void pair_up(V v[3], const int32_t *lane)
+{
+    const V a = PERMUTE2(v[0], lane, v[1]), b = PERMUTE2(v[0], lane + L, v[2]),
+            c = PERMUTE2(v[1], lane + 2 * L, v[2]);
+    v[0] = a, v[1] = b, v[2] = c;
+}
+#else
+FUSED void pair_up(V v[3], const int32_t *lane)
+{
+    (void)v;
+    (void)lane;
+}
+#endif
+
 /* ---- forward and inputs ---- */
 
 FUSED void add_run(const struct mc_grouped_rows *r, const float *x, const float *w, V *acc, const int nv,
@@ -79,6 +94,12 @@ FUSED void sum_tile(const struct mc_grouped_rows *r, int64_t j, const int64_t v,
         UNROLL(16)
         for (int i = 0; i < n; i++) {
             acc[i] = PERMUTE(acc[i], r->lane);
+        }
+    }
+    if (nv == 3 && weave == 2 && r->lane) {
+        UNROLL(8)
+        for (int i = 0; i < n; i++) {
+            pair_up(acc + 3 * i, r->lane);
         }
     }
     UNROLL(24)
@@ -272,7 +293,7 @@ FUSED void mix_one(float *to, const float *from, const int32_t *lane, const int6
 
 enum { AHEAD = 8 }; /* positions */
 
-TARGET static void mix(const struct mc_grouped_mix *q)
+FUSED void mix_by(const struct mc_grouped_mix *q, const bool pairs, const bool one)
 {
     const struct mc_grouped_mix own = *q;
     const int64_t ahead = (own.to == own.from ? 0 : AHEAD) * own.from_step;
@@ -281,18 +302,38 @@ TARGET static void mix(const struct mc_grouped_mix *q)
         const float *from = own.from + i * own.from_step;
         for (int64_t u = 0; u < own.units; u++, to += own.to_unit, from += own.from_unit) {
             __builtin_prefetch(from + ahead);
-            if (own.lane && own.width == L) {
-                mix_one(to, from, own.lane, L);
-            } else {
-                mix_one(to, from, own.lane, own.width);
+            if (!pairs) {
+                mix_one(to, from, own.lane, one ? L : own.width);
+                continue;
             }
+            V v[3] = { LOAD(from), LOAD(from + L), LOAD(from + 2 * L) };
+            pair_up(v, own.lane);
+            STORE(to, v[0]);
+            STORE(to + L, v[1]);
+            STORE(to + 2 * L, v[2]);
         }
     }
 }
 
+TARGET static void mix(const struct mc_grouped_mix *q)
+{
+    if (q->lane && q->pairs) {
+        mix_by(q, true, false);
+    } else if (q->width == L) {
+        mix_by(q, false, true);
+    } else {
+        mix_by(q, false, false);
+    }
+}
+
+#ifdef PERMUTE2
+enum { PAIRS = true };
+#else
+enum { PAIRS = false };
+#endif
 #ifdef EIGHT
 enum { MOST_REPEATED = 8 };
 #else
 enum { MOST_REPEATED = 4 };
 #endif
-static const struct mc_grouped_kernel kernel = { L, MOST_REPEATED, rows, dots, mix, gather };
+static const struct mc_grouped_kernel kernel = { L, MOST_REPEATED, PAIRS, rows, dots, mix, gather };

@@ -52,6 +52,7 @@ struct grouped {
     struct grouped_run *run;    /* by phase of the result */
     int64_t *first, *tap;       /* first run of each phase; w's offset of each tap, in the order of runs */
     int32_t in[GROUPED_WIDTH], out[GROUPED_WIDTH];     /* lanes of the woven and of the unwoven position */
+    bool pairs;                 /* they are indices of pairs of vectors */
     int32_t w_lane[2][GROUPED_WIDTH];                  /* where in w each lane is; [1]: in the last unit */
     int64_t parts;              /* weights: of images and bands */
     int64_t copy, sums, filter; /* floats; filter: numbers of the filters of a unit */
@@ -141,6 +142,15 @@ static void measure(struct grouped *d, const struct mc_conv_problem *p)
     d->w_bytes = (d->w_bytes + LINE - 1) / LINE * LINE;
 }
 
+/* Indices of pairs in place of lanes. */
+static void pair_lanes(int32_t *lane, int32_t lanes)
+{
+    static const int pair[3][2] = GROUPED_PAIRS;
+    for (int32_t l = 0; l < 3 * lanes; l++) {
+        lane[l] = lane[l] % lanes + (lane[l] / lanes == pair[l / lanes][1] ? lanes : 0);
+    }
+}
+
 static void list_lanes(struct grouped *d, const struct mc_conv_problem *p)
 {
     const int64_t last = p->s.groups - (d->units - 1) * d->weave, *w = p->at.w;
@@ -152,6 +162,11 @@ static void list_lanes(struct grouped *d, const struct mc_conv_problem *p)
             const int64_t own = i && g >= last ? 0 : g;
             d->w_lane[i][l] = (int32_t)(own * d->each * w[0] + c * (p->s.pass == CONV_INPUTS ? w[1] : w[0]));
         }
+    }
+    d->pairs = d->kernel->pairs && d->weave == 2 && d->width == 3 * d->kernel->lanes;
+    if (d->pairs) {
+        pair_lanes(d->in, d->kernel->lanes);
+        pair_lanes(d->out, d->kernel->lanes);
     }
 }
 
@@ -250,7 +265,7 @@ static void weave_in(const struct grouped *d, const struct image *m, const float
     const int64_t columns = m->size[2], width = d->width;
     const int32_t *lane = d->weave > 1 ? d->in : NULL;
     struct mc_grouped_mix mix = { .lane = lane, .to_step = width, .from_step = width, .width = width,
-                                  .units = m->units, .to_unit = unit, .from_unit = width };
+                                  .units = m->units, .to_unit = unit, .from_unit = width, .pairs = d->pairs };
     from += m->at + row * m->stride[3];
     for (int64_t u = 0; u < m->units && m->stride[1] != 1; u++, to += unit) { /* planes */
         d->turns->turn_in(&(struct mc_depth_turn){ .to = to, .from = from + u * width * m->stride[1],
@@ -266,7 +281,8 @@ static void weave_in(const struct grouped *d, const struct image *m, const float
     }
     for (int64_t i = 0; i < count && m->stride[1] == 1; i++) {
         const float *line = from + i * m->stride[3];
-        if (m->channels == m->units * width) {
+        /* what follows the last channels is read where there is something, and goes to lanes of no group */
+        if ((m->size[1] - 1 - row - i) * m->stride[3] >= m->units * width - m->channels) {
             mix.to = to, mix.from = line, mix.place = place + i * columns, mix.count = columns;
             mix.from_step = m->stride[4];
             d->kernel->mix(&mix);
@@ -275,7 +291,7 @@ static void weave_in(const struct grouped *d, const struct image *m, const float
         for (int64_t j = 0; j < columns; j++) {
             float some[GROUPED_WIDTH * TOGETHER] = { 0 };
             memcpy(some, line + j * m->stride[4], (size_t)m->channels * sizeof *some);
-            mix.to = to + place[i * columns + j] * width, mix.from = some, mix.count = 1;
+            mix.to = to + place[i * columns + j] * width, mix.from = some, mix.place = NULL, mix.count = 1;
             d->kernel->mix(&mix);
         }
     }
@@ -304,7 +320,7 @@ static void weave_out(const struct call *x, const struct image *m, float *sums, 
     float *to = (float *)(void *)x->r.result + m->at + row * m->stride[3];
     struct mc_grouped_mix mix = { .to = sums, .from = sums, .lane = d->weave > 1 ? d->out : NULL, .to_step = width,
                                   .from_step = width, .width = width, .count = n, .units = m->units,
-                                  .to_unit = unit, .from_unit = unit };
+                                  .to_unit = unit, .from_unit = unit, .pairs = d->pairs };
     if (mix.lane && (!last || !whole || x->r.c0)) {
         d->kernel->mix(&mix);
         mix.lane = NULL;
@@ -458,19 +474,22 @@ static void task(void *arg, int64_t i, int slot)
         return;
     }
     const struct image m = image_of(x, s->pass == CONV_INPUTS, n, unit, units);
-    const bool direct = m.stride[1] == 1 && m.channels == units * d->width && !x->r.c0 &&
-                        (d->weave == 1 || d->width == d->kernel->lanes);
+    const bool stores = m.stride[1] == 1 && !x->r.c0 &&
+                        (d->weave == 1 || d->width == d->kernel->lanes || d->pairs);
+    const int64_t direct = stores ? m.channels / d->width : 0; /* units whose sums the kernel stores */
     float *result = (float *)(void *)x->r.result + m.at + row * m.stride[3];
     copy_source(x, n, unit, units, at, end - at, copy);
     for (int64_t u = 0; u < units; u++) {
         const struct band b = { unit + u, at, end, row, copy + u * d->copy,
-                                direct ? result + u * d->width : sums + u * d->sums, direct ? m.stride : NULL };
+                                u < direct ? result + u * d->width : sums + u * d->sums,
+                                u < direct ? m.stride : NULL };
         for (int64_t phase = 0; phase < rows->phases * d->side[1].phases; phase++) {
             sum_phase(x, &b, phase / d->side[1].phases, phase % d->side[1].phases);
         }
     }
-    if (!direct) {
-        weave_out(x, &m, sums, row, last - row, d->sums);
+    if (direct < units) {
+        const struct image last_units = image_of(x, s->pass == CONV_INPUTS, n, unit + direct, units - direct);
+        weave_out(x, &last_units, sums + direct * d->sums, row, last - row, d->sums);
     }
     conv_finish(&x->r, (int64_t[]){ n, m.channel, 0, row, 0 },
                 (int64_t[]){ 1, m.channels, 1, last - row, size[2] });

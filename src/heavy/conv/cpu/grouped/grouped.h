@@ -12,8 +12,11 @@
  * the packed filters, which are [channel][tap][width]. */
 struct grouped_run { int64_t at, w; int taps; };
 enum { GROUPED_TAPS = 3 /* of a run */ };
+/* Positions of three vectors each of whose vectors has lanes of two others, (0, 1), (0, 2) and (1, 2): `lane`
+ * then is an index of the lanes of such a pair. */
+#define GROUPED_PAIRS { { 0, 1 }, { 0, 2 }, { 1, 2 } }
 /* to[j * to_step] = sums over runs, taps and channels, for `count` positions of each row.  width: lanes of a position.
- * lane: of positions of one vector, as of mc_grouped_mix, or NULL */
+ * lane: of positions of one vector or of pairs, as of mc_grouped_mix, or NULL */
 struct mc_grouped_rows {
     const struct grouped_run *run;
     int64_t runs;
@@ -38,11 +41,13 @@ struct mc_grouped_mix {
     const int *place;
     const int32_t *lane;
     int64_t to_step, from_step, width, count, units, to_unit, from_unit;
+    bool pairs;
 };
 enum { GROUPED_WIDTH = 256 /* most lanes of a position */ };
 struct mc_grouped_kernel {
     int lanes;
     int most;                                /* floats that a load can repeat */
+    bool pairs;                              /* has instructions that permute a pair of vectors */
     void (*rows)(const struct mc_grouped_rows *r, int weave);
     void (*dots)(const struct mc_grouped_dots *d, int weave);
     void (*mix)(const struct mc_grouped_mix *m);

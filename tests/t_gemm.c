@@ -203,8 +203,9 @@ TEST(gemm_long_sums_are_precise)
 /* Sums of parts and chunks, in either order of rows and columns, with C0 and without, on every kernel. */
 TEST(gemm_of_long_sums_in_order)
 {
-    static const struct shape shapes[] = { { 3, 17, 1024 }, { 96, 16, 4099 }, { 24, 144, 5000 }, { 16, 100, 2177 },
-                                           { 50, 48, 1100 }, { 1, 1, 3000 }, { 7, 130, 8192 } };
+    static const struct shape shapes[] = { { 3, 17, 1024 },   { 96, 16, 4099 }, { 24, 144, 5000 },
+                                           { 16, 100, 2177 }, { 50, 48, 1100 }, { 1, 1, 3000 },
+                                           { 7, 130, 8192 } };
     int taken = 0;
     if (mc_gemm_tall.missing) {
         SKIP("it is in libmonochord alone");
@@ -215,7 +216,8 @@ TEST(gemm_of_long_sums_in_order)
         for (size_t k = 0; k < NELEM(kernels); k++) {
             if (mc_isa_only(kernels[k]) && !mc_gemm_tall.refuse(&x.p.base)) {
                 struct mc_plan *plan = mc_plan_with(&x.p.base, &mc_gemm_tall);
-                CHECK(plan && run(&x, plan, 1) && lost(&x) < 3e-6, "shape %zu, %s: %g", i, kernels[k], lost(&x));
+                CHECK(plan && run(&x, plan, 1) && lost(&x) < 3e-6, "shape %zu, %s: %g", i, kernels[k],
+                      lost(&x));
                 mc_plan_free(plan);
                 taken++;
             }

@@ -3,9 +3,9 @@
  *
  * - If runs take long by estimate, a sample of the problem is timed.
  * - A plan whose first run is clearly slower than the best is not run again.
- * - A plan that is expected to take longer than the time that is left is not run at all. What a first run takes
- *   more than the others, as it touches new memory, is not counted; and plans whose estimate is near that of the
- *   best have time of their own.
+ * - A plan that is expected to take longer than the time that is left is not run at all.  What a first run
+ *   takes more than the others, as it touches new memory, is not counted.  A plan whose estimate is near that
+ *   of the best may take as much time again.
  * - A plan with a solver that has `doubted` (plan.h) and that is faster than the best must be as exact as
  *   the problem demands.  The result of its last run is checked.
  *
@@ -16,7 +16,7 @@
 static const double long_call = 10e-3; /* if a run takes more seconds by estimate, a sample is timed */
 static const double hopeless = 1.3;    /* a plan is not run again if a run takes this times the best */
 
-static const double near = 1.4;        /* an estimate is near another that it exceeds by this factor at most */
+static const double near = 1.4; /* an estimate is near another if it is less than this multiple of it */
 
 static const struct mc_problem *timed(const struct mc_trials *t)
 {

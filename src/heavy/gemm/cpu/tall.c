@@ -1,9 +1,10 @@
 /* tall.c: products of a few rows and columns with long sums whose operands both have their rows or columns
- * adjacent, as gradients of filters and weights are: C = A^T * B, where A is (k, m) and B is (k, n) in memory.
+ * adjacent, as gradients of filters and weights are: C = A^T * B, with A as (k, m) and B as (k, n) in memory.
  *
- * k is divided into parts, which are tasks, and these into chunks whose rows stay in the L1 cache while all tiles
- * of C add their products; the next chunk is prefetched meanwhile.  So A and B are read once, in order, and nothing
- * is packed.  If columns of C fill vectors badly and its rows do better, C is computed transposed.
+ * k is divided into parts, which are tasks, and these into chunks whose rows stay in the L1 cache while all
+ * tiles of C add their products; the next chunk is prefetched meanwhile.  So A and B are read once, in order,
+ * and nothing is packed.  If columns of C fill vectors badly and its rows do better, C is computed
+ * transposed.
  *
  * Invariant: the parts depend only on the shape, so the bits do not depend on threads. */
 #include "heavy/gemm/solver.h"
@@ -169,7 +170,8 @@ static const char *refuse(const struct mc_problem *p_)
         return "needs adjacent rows of A and columns of B";
     }
     measure(&d, p);
-    return d.base.workspace > p_->options.workspace ? "needs more workspace than the flag workspace allows" : NULL;
+    return d.base.workspace > p_->options.workspace ? "needs more workspace than the flag workspace allows"
+                                                    : NULL;
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

@@ -7,7 +7,7 @@
  * runs, channels and taps, on every instruction set. */
 
 #define FUSED static inline TARGET __attribute__((always_inline))
-#define APART static TARGET __attribute__((noinline))
+#define SEPARATE static TARGET __attribute__((noinline))
 
 static inline __attribute__((always_inline)) double two_floats(const float *p)
 {
@@ -110,7 +110,7 @@ FUSED void sum_tile(const struct mc_grouped_rows *r, int64_t j, const int64_t v,
 
 /* The last tile of a row may have positions once more. */
 #define TILE(nv, n, weave)                                                                         \
-    APART void tile_##nv##_##n##_##weave(const struct mc_grouped_rows *r, int64_t v)                \
+    SEPARATE void tile_##nv##_##n##_##weave(const struct mc_grouped_rows *r, int64_t v)                \
     {                                                                                              \
         for (int64_t j = 0; j < r->count; j += n) {                                                \
             sum_tile(r, MC_MIN(j, r->count - n), v, nv, n, weave);                                 \
@@ -225,7 +225,7 @@ FUSED void dot_tile(const struct mc_grouped_dots *d, int64_t c, int64_t v, const
 }
 
 #define DOT(weave, taps)                                                                           \
-    APART void dots_##weave##_##taps(const struct mc_grouped_dots *d)                              \
+    SEPARATE void dots_##weave##_##taps(const struct mc_grouped_dots *d)                              \
     {                                                                                              \
         for (int64_t v = 0; v < d->width / L; v++) {                                               \
             int64_t c = 0;                                                                         \

@@ -6,7 +6,8 @@
  * reads element I * step + off(a) - before of the source:
  *
  *   forward, weights   phases 1, start 0, step: the stride, off(a) = a * dilation, before: the border
- *   inputs             phases: the stride, start: the border, step 1; a tap is of phase a * dilation % stride,
+ *   inputs             phases: the stride, start: the border, step 1; tap a is of phase
+ *                      a * dilation % stride,
  *                      e = a * dilation / stride, off = reach - e, before = reach, the largest e
  *
  * Columns of the copy are apart by their phase of `step`, so that the kernel never sees a stride.
@@ -34,7 +35,8 @@ enum {
 };
 
 struct side {
-    int64_t step, phases, before, start, count, reach; /* count: positions of a phase; reach: the largest off */
+    /* count: positions of a phase; reach: the largest off */
+    int64_t step, phases, before, start, count, reach;
 };
 struct grouped {
     struct mc_plan base;
@@ -88,7 +90,8 @@ static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
 
 static int64_t off_of(const struct side *side, const struct mc_conv_shape *s, int axis, int64_t a)
 {
-    return s->pass == CONV_INPUTS ? side->reach - a * s->dilation[axis] / s->stride[axis] : a * s->dilation[axis];
+    return s->pass == CONV_INPUTS ? side->reach - a * s->dilation[axis] / s->stride[axis]
+                                  : a * s->dilation[axis];
 }
 
 static const int64_t *source_size(const struct mc_conv_shape *s)
@@ -113,9 +116,14 @@ static void measure(struct grouped *d, const struct mc_conv_problem *p)
     d->units = conv_ceil(s->groups, d->weave);
     d->width = d->each * d->weave;
     for (int i = 0; i < 2; i++) {
-        const int64_t stride = s->stride[1 + i], far = (s->k[1 + i] - 1) * s->dilation[1 + i], pad = s->pad[1 + i];
-        d->side[i] = inputs ? (struct side){ 1, stride, far / stride, pad,
-                                             conv_ceil(s->in[1 + i] + pad, stride), far / stride }
+        const int64_t stride = s->stride[1 + i], far = (s->k[1 + i] - 1) * s->dilation[1 + i],
+                      pad = s->pad[1 + i];
+        d->side[i] = inputs ? (struct side){ 1,
+                                             stride,
+                                             far / stride,
+                                             pad,
+                                             conv_ceil(s->in[1 + i] + pad, stride),
+                                             far / stride }
                             : (struct side){ stride, 1, pad, 0, s->out[1 + i], far };
     }
     const struct side *rows = &d->side[0], *columns = &d->side[1];
@@ -123,7 +131,9 @@ static void measure(struct grouped *d, const struct mc_conv_problem *p)
                     (source_size(s)[2] - 1 + columns->before) / columns->step + 1);
     d->pitch = d->len * columns->step * d->width;
     d->together = d->last ? MC_MIN(d->units, (int64_t)TOGETHER) : 1;
-    int64_t most = MC_MAX((BAND / (d->together > 1 ? 1 : 4) / d->together / d->pitch - rows->reach) / rows->step, MC_MIN(rows->count, (int64_t)4));
+    int64_t most = MC_MAX((BAND / (d->together > 1 ? 1 : 4) / d->together / d->pitch - rows->reach) /
+                              rows->step,
+                          MC_MIN(rows->count, (int64_t)4));
     if (s->pass == CONV_WEIGHTS) {
         most = MC_MIN(most, SHORT / s->out[2]);
     }
@@ -176,7 +186,8 @@ struct column_tap { int64_t phase, at, a; };
 static int by_place(const void *a_, const void *b_)
 {
     const struct column_tap *a = a_, *b = b_;
-    return a->phase != b->phase ? (a->phase > b->phase) - (a->phase < b->phase) : (a->at > b->at) - (a->at < b->at);
+    return a->phase != b->phase ? (a->phase > b->phase) - (a->phase < b->phase)
+                                : (a->at > b->at) - (a->at < b->at);
 }
 
 /* Appends the runs of a row of taps at a line of the copy, for a phase of columns. n: taps before */
@@ -196,8 +207,8 @@ static int64_t list_row(struct grouped *d, const struct mc_conv_problem *p, int6
     qsort(list, (size_t)count, sizeof list[0], by_place);
     for (int64_t i = 0; i < count; i++) {
         struct grouped_run *last = d->run + *runs - 1;
-        const bool follows = i > 0 && list[i].phase == list[i - 1].phase && list[i].at == list[i - 1].at + 1 &&
-                             last->taps < GROUPED_TAPS;
+        const bool follows = i > 0 && list[i].phase == list[i - 1].phase &&
+                             list[i].at == list[i - 1].at + 1 && last->taps < GROUPED_TAPS;
         if (!follows) {
             last = d->run + (*runs)++;
             *last = (struct grouped_run){ .at = off_of(&d->side[0], s, 1, a0) * d->pitch +
@@ -241,7 +252,8 @@ static void list_places(struct grouped *d, const struct mc_conv_problem *p)
 
 /* ---- copies ---- */
 
-/* An array of planes or of positions with channels innermost, and which of its elements an image's unit is. */
+/* An array of planes, or of positions with channels innermost, and which of its elements are an image's
+ * units. */
 struct image {
     const int64_t *stride, *size;
     int64_t channel, channels, at; /* at: of the first, in floats */
@@ -259,8 +271,8 @@ static struct image image_of(const struct call *x, bool of_x, int64_t n, int64_t
 
 /* Rows [row, row + count) of the image, position by position, to places in `to`, and so for each unit, `unit`
  * floats apart. */
-static void weave_in(const struct grouped *d, const struct image *m, const float *from, int64_t row, int64_t count,
-                     const int *place, float *to, int64_t unit)
+static void weave_in(const struct grouped *d, const struct image *m, const float *from, int64_t row,
+                     int64_t count, const int *place, float *to, int64_t unit)
 {
     const int64_t columns = m->size[2], width = d->width;
     const int32_t *lane = d->weave > 1 ? d->in : NULL;
@@ -268,10 +280,13 @@ static void weave_in(const struct grouped *d, const struct image *m, const float
                                   .units = m->units, .to_unit = unit, .from_unit = width, .pairs = d->pairs };
     from += m->at + row * m->stride[3];
     for (int64_t u = 0; u < m->units && m->stride[1] != 1; u++, to += unit) { /* planes */
-        d->turns->turn_in(&(struct mc_depth_turn){ .to = to, .from = from + u * width * m->stride[1],
-                                                   .place = place, .channel = m->stride[1],
+        d->turns->turn_in(&(struct mc_depth_turn){ .to = to,
+                                                   .from = from + u * width * m->stride[1],
+                                                   .place = place,
+                                                   .channel = m->stride[1],
                                                    .channels = MC_MIN(m->channels - u * width, width),
-                                                   .n = count * columns, .width = width });
+                                                   .n = count * columns,
+                                                   .width = width });
         mix.units = mix.count = 1;
         for (int64_t i = 0; i < count * columns && lane; i++) {
             mix.to = to + place[i] * width;
@@ -330,9 +345,11 @@ static void weave_out(const struct call *x, const struct image *m, float *sums, 
     }
     for (int64_t u = 0; u < m->units && !last; u++) {
         d->turns->turn_out(&(struct mc_depth_turn){ .to = to + u * width * m->stride[1],
-                                                    .from = sums + u * unit, .channel = m->stride[1],
+                                                    .from = sums + u * unit,
+                                                    .channel = m->stride[1],
                                                     .channels = MC_MIN(m->channels - u * width, width),
-                                                    .n = n, .width = width });
+                                                    .n = n,
+                                                    .width = width });
     }
     mix.to_unit = width, mix.to_step = m->stride[4], mix.count = columns;
     for (int64_t i = 0; i < rows && last; i++, to += m->stride[3], sums += columns * width) {
@@ -350,15 +367,16 @@ static void weave_out(const struct call *x, const struct image *m, float *sums, 
 }
 
 /* The lines that positions [at, at + count) of a phase read, of the units from `unit` on. */
-static void copy_source(const struct call *x, int64_t n, int64_t unit, int64_t units, int64_t at, int64_t count,
-                        float *copy)
+static void copy_source(const struct call *x, int64_t n, int64_t unit, int64_t units, int64_t at,
+                        int64_t count, float *copy)
 {
     const struct grouped *d = x->d;
     const bool inputs = x->r.p->s.pass == CONV_INPUTS;
     const struct image m = image_of(x, !inputs, n, unit, units);
     const int64_t first = at * d->side[0].step - d->side[0].before,
                   lines = (count - 1) * d->side[0].step + d->side[0].reach + 1,
-                  lo = MC_MIN(MC_MAX(-first, (int64_t)0), lines), hi = MC_MAX(MC_MIN(m.size[1] - first, lines), lo);
+                  lo = MC_MIN(MC_MAX(-first, (int64_t)0), lines),
+                  hi = MC_MAX(MC_MIN(m.size[1] - first, lines), lo);
     for (int64_t u = 0; u < units; u++) {
         memset(copy + u * d->copy, 0, (size_t)(lo * d->pitch) * sizeof *copy);
         memset(copy + u * d->copy + hi * d->pitch, 0, (size_t)((lines - hi) * d->pitch) * sizeof *copy);
@@ -431,7 +449,8 @@ static void sum_phase(const struct call *x, const struct band *b, int64_t ry, in
     int64_t lo = b->at, hi = b->end, left = 0, right = columns->count;
     inside(rows, size[1], ry, &lo, &hi);
     inside(columns, size[2], rx, &left, &right);
-    const int64_t column = b->stride ? b->stride[4] : d->width, line = b->stride ? b->stride[3] : size[2] * d->width;
+    const int64_t column = b->stride ? b->stride[4] : d->width,
+                  line = b->stride ? b->stride[3] : size[2] * d->width;
     if (lo >= hi || left >= right) {
         return;
     }
@@ -528,8 +547,9 @@ static void sum_task(void *arg, int64_t i, int slot)
 {
     const struct call *x = arg;
     const struct grouped *d = x->d;
-    const int64_t blocks = conv_ceil(d->units, d->together), unit = i % blocks * d->together, part = i / blocks,
-                  units = MC_MIN(d->units - unit, d->together), all = x->r.p->s.n * d->bands;
+    const int64_t blocks = conv_ceil(d->units, d->together), unit = i % blocks * d->together,
+                  part = i / blocks, units = MC_MIN(d->units - unit, d->together),
+                  all = x->r.p->s.n * d->bands;
     float *copy = begin(x, slot);
     double *sums = x->sums + (part * d->units + unit) * d->filter;
     memset(sums, 0, (size_t)(units * d->filter) * sizeof *sums);
@@ -703,8 +723,9 @@ static const char *refuse(const struct mc_problem *p_)
     if (d.copy > MOST || d.sums > MOST) {
         return "takes rows of which a band has at most 2^20 numbers";
     }
-    return d.w_bytes + d.slot_bytes > p_->options.workspace ? "needs more workspace than the flag workspace allows"
-                                                            : NULL;
+    return d.w_bytes + d.slot_bytes > p_->options.workspace
+               ? "needs more workspace than the flag workspace allows"
+               : NULL;
 }
 
 /* It serves where solvers are timed. A number takes half a cycle to copy. */

@@ -15,7 +15,8 @@ enum { GROUPED_TAPS = 3 /* of a run */ };
 /* Positions of three vectors each of whose vectors has lanes of two others, (0, 1), (0, 2) and (1, 2): `lane`
  * then is an index of the lanes of such a pair. */
 #define GROUPED_PAIRS { { 0, 1 }, { 0, 2 }, { 1, 2 } }
-/* to[j * to_step] = sums over runs, taps and channels, for `count` positions of each row.  width: lanes of a position.
+/* to[j * to_step] = sums over runs, taps and channels, for `count` positions of each row.  width: lanes of a
+ * position.
  * lane: of positions of one vector or of pairs, as of mc_grouped_mix, or NULL */
 struct mc_grouped_rows {
     const struct grouped_run *run;
@@ -33,7 +34,8 @@ struct mc_grouped_dots {
     int taps;
     int64_t width, channels, rows, count, x_row, y_row;
 };
-/* Lane l of the place[i]-th position of `to` (NULL: the i-th) is lane lane[l] of the i-th of `from` (NULL: l).
+/* Lane l of the place[i]-th position of `to` (NULL: the i-th) is lane lane[l] of the i-th of `from` (NULL:
+ * l).
  * `to` may be `from`, in the same steps.  The same for `units` units, to_unit and from_unit floats apart. */
 struct mc_grouped_mix {
     float *to;

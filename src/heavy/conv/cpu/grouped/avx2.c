@@ -20,9 +20,10 @@
 #define PERMUTE(v, i) _mm256_permutevar8x32_ps(v, _mm256_loadu_si256((const __m256i *)(const void *)(i)))
 /* positions of a tile, by its vectors; channels of a tile of dots */
 #define TILES1(F)    F(1, 10) F(1, 8) F(1, 7) F(1, 4) F(1, 1)
-#define TILES2(F)    F(2, 5) F(2, 4) F(2, 1)
+#define TILES2(F)    F(2, 6) F(2, 5) F(2, 4) F(2, 1)
 #define TILES3(F)    F(3, 4) F(3, 2) F(3, 1)
 #define DOTS         4
+#define RUNS         { 0, 3, 1, 1 }
 #include "heavy/conv/cpu/grouped/body.h"
 
 const struct mc_grouped_kernel *const mc_grouped_avx2 = &kernel;

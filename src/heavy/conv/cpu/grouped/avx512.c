@@ -25,6 +25,7 @@
 #define TILES2(F)    F(2, 10) F(2, 7) F(2, 4) F(2, 1)
 #define TILES3(F)    F(3, 7) F(3, 4) F(3, 1)
 #define DOTS         8
+#define RUNS         { 0, 3, 3, 3 }
 #include "heavy/conv/cpu/grouped/body.h"
 
 const struct mc_grouped_kernel *const mc_grouped_avx512 = &kernel;

@@ -336,4 +336,4 @@ enum { MOST_REPEATED = 8 };
 #else
 enum { MOST_REPEATED = 4 };
 #endif
-static const struct mc_grouped_kernel kernel = { L, MOST_REPEATED, PAIRS, rows, dots, mix, gather };
+static const struct mc_grouped_kernel kernel = { L, RUNS, MOST_REPEATED, PAIRS, rows, dots, mix, gather };

@@ -196,6 +196,8 @@ static int64_t list_row(struct grouped *d, const struct mc_conv_problem *p, int6
 {
     const struct mc_conv_shape *s = &p->s;
     const struct side *columns = &d->side[1];
+    const int64_t vectors = d->width / d->kernel->lanes, parts = (vectors + 2) / 3;
+    const int most = s->pass == CONV_WEIGHTS ? GROUPED_TAPS : d->kernel->taps[conv_ceil(vectors, parts)];
     struct column_tap list[TAPS];
     int64_t count = 0;
     for (int64_t a = 0; a < s->k[2]; a++) {
@@ -208,7 +210,7 @@ static int64_t list_row(struct grouped *d, const struct mc_conv_problem *p, int6
     for (int64_t i = 0; i < count; i++) {
         struct grouped_run *last = d->run + *runs - 1;
         const bool follows = i > 0 && list[i].phase == list[i - 1].phase &&
-                             list[i].at == list[i - 1].at + 1 && last->taps < GROUPED_TAPS;
+                             list[i].at == list[i - 1].at + 1 && last->taps < most;
         if (!follows) {
             last = d->run + (*runs)++;
             *last = (struct grouped_run){ .at = off_of(&d->side[0], s, 1, a0) * d->pitch +

@@ -48,6 +48,8 @@ struct mc_grouped_mix {
 enum { GROUPED_WIDTH = 256 /* most lanes of a position */ };
 struct mc_grouped_kernel {
     int lanes;
+    int taps[4];                             /* most of a run, by the vectors of a tile: their filters stay in
+                                              * registers beside the sums */
     int most;                                /* floats that a load can repeat */
     bool pairs;                              /* has instructions that permute a pair of vectors */
     void (*rows)(const struct mc_grouped_rows *r, int weave);

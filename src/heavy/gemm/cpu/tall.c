@@ -10,10 +10,10 @@
 #include "heavy/gemm/solver.h"
 
 enum {
-    LEAST = 1024,       /* k */
+    LEAST = 512,        /* k */
     WIDE = 1 << 16,     /* most elements of C */
     PARTS = 16,
-    PART_K = 2048,      /* least k of a part */
+    PART_K = 512,       /* least k of a part */
     CHUNK = 128,        /* most products that are summed before the sum is added to C's */
     LINE = 64,
 };
@@ -164,7 +164,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes no batch";
     }
     if (p->k < LEAST || p->m * p->n > WIDE || p->m > WIDE || p->n > WIDE) {
-        return "takes sums of 1024 and more, and small results only";
+        return "takes sums of 512 and more, and small results only";
     }
     if ((p->as[1] != 1 && p->m > 1) || (p->bs[2] != 1 && p->n > 1)) {
         return "needs adjacent rows of A and columns of B";
@@ -196,7 +196,7 @@ static double estimate(const struct mc_problem *p_)
     const double per_k = MC_MIN(cycles(kernel, p->m, p->n), cycles(kernel, p->n, p->m));
     const double peak = mc_gemm_peak(p), each = 4 * (double)kernel->lanes / peak; /* of a cycle */
     const int64_t parts = MC_MAX(MC_MIN(p->k / PART_K, (int64_t)PARTS), (int64_t)1);
-    const double seconds = (double)p->k * per_k * each * 1.1 + mc_gemm_traffic(p);
+    const double seconds = (double)p->k * per_k * each + mc_gemm_traffic(p);
     return 1e-6 + mc_gemm_team_seconds(seconds, (double)parts) + (double)(p->m * p->n * parts) * 0.3e-9;
 }
 

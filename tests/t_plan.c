@@ -265,8 +265,8 @@ TEST(plan_has_time_for_who_is_near)
     const char *why, *name;
     own_cache();
     mc_flags_parse("plan=measure");
-    quick_takes = 0.17;
-    slow_takes = 0.1;
+    quick_takes = 0.12;
+    slow_takes = 0.05;
     name = chosen_from(&close_by, &why);
     CHECK(strcmp(name, "close_by") == 0, "%s", name);
     name = chosen_from(&slow, &why);

@@ -37,6 +37,15 @@ static const struct {
     { 1, 4,  { 31, 40 }, 4,  { 2, 1 },   3, 1, 1, 4 },
     { 1, 2,  { 5, 90 },  2,  { 4, 4 },   3, 1, 4, 2 },
     { 1, 9,  { 1, 700 }, 17, { 1, 2 },   1, 16, 0, 1 },         /* nothing is padded: x in place */
+    { 2, 36, { 9, 17 },  36, { 3, 3 },   1, 1, 1, 9 },          /* woven groups of 4, 8, 24, 16, 32, 12 */
+    { 2, 36, { 9, 17 },  36, { 3, 3 },   2, 1, 1, 9, true, .last = true },
+    { 2, 40, { 7, 30 },  40, { 3, 5 },   1, 1, 2, 5, .last = true },
+    { 1, 40, { 14, 14 }, 40, { 3, 3 },   2, 1, 1, 5 },
+    { 2, 72, { 8, 9 },   72, { 3, 3 },   2, 1, 1, 3, .last = true },
+    { 1, 72, { 7, 8 },   72, { 3, 3 },   1, 2, 2, 3, true },
+    { 1, 48, { 14, 7 },  48, { 5, 7 },   3, 2, 3, 3, .last = true },
+    { 1, 96, { 12, 7 },  96, { 3, 3 },   1, 1, 1, 3 },
+    { 2, 36, { 70, 67 }, 36, { 3, 3 },   2, 1, 1, 3, .last = true }, /* in bands */
     { 37, 3, { 12, 12 }, 6,  { 5, 5 },   1, 1, 0, 1, true },    /* one tile of 12; shares of images, y in place */
     { 9, 1,  { 99, 97 }, 5,  { 3, 3 },   1, 1, 0, 1 },          /* planes that one register does not sum */
     { 9, 24, { 5, 7 },   320, { 3, 3 },  1, 1, 1, 1 },          /* too many filters for planes by columns */
@@ -187,6 +196,40 @@ TEST(conv_implicit_in_every_instruction_set)
         SKIP("it is in libmonochord alone");
     }
     try_sets(&mc_conv_implicit, 63);
+}
+
+/* The same without c0, which may let a kernel store its sums in the result. */
+static void sum_alone(const struct mc_solver *s, const char *set)
+{
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            struct mc_conv_problem p = problem(i, (enum mc_conv_pass)pass);
+            p.beta = 0;
+            if (s->refuse(&p.base)) {
+                continue;
+            }
+            struct mc_plan *plan = mc_plan_with(&p.base, s);
+            CHECK(plan && mc_conv_verify(&p.base, plan) == MC_OK, "shape %zu, %s: %s", i, set,
+                  mc_last_error());
+            mc_plan_free(plan);
+        }
+    }
+}
+
+TEST(conv_grouped_in_every_instruction_set)
+{
+    static const char *const sets[] = { "avx512", "avx2" };
+    if (mc_conv_grouped.missing) {
+        SKIP("it is in libmonochord alone");
+    }
+    for (size_t i = 0; i < NELEM(sets); i++) {
+        if (mc_isa_only(sets[i])) {
+            const int taken = try_solver(&mc_conv_grouped, sets[i]);
+            CHECK(taken >= 27, "%s took %d", sets[i], taken);
+            sum_alone(&mc_conv_grouped, sets[i]);
+        }
+    }
+    mc_isa_only(NULL);
 }
 
 TEST(conv_planes_in_every_instruction_set)

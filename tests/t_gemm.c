@@ -180,7 +180,8 @@ static double lost(const struct instance *x)
 
 TEST(gemm_long_sums_are_precise)
 {
-    static const struct mc_solver *const solvers[] = { &mc_gemm_direct, &mc_gemm_packed, &mc_gemm_splitk };
+    static const struct mc_solver *const solvers[] = { &mc_gemm_direct, &mc_gemm_packed, &mc_gemm_splitk,
+                                                       &mc_gemm_tall };
     for (size_t o = 0; o < NELEM(orders); o++) {
         struct instance x = make(MC_FLOAT32, (struct shape){ 40, 56, 9000 }, orders[o], variants[0]);
         plan_as_flags(&x.p.base);
@@ -197,6 +198,34 @@ TEST(gemm_long_sums_are_precise)
         unmake(&x);
     }
     mc_isa_only(NULL);
+}
+
+/* Sums of parts and chunks, in either order of rows and columns, with C0 and without, on every kernel. */
+TEST(gemm_of_long_sums_in_order)
+{
+    static const struct shape shapes[] = { { 3, 17, 1024 },   { 96, 16, 4099 }, { 24, 144, 5000 },
+                                           { 16, 100, 2177 }, { 50, 48, 1100 }, { 1, 1, 3000 },
+                                           { 7, 130, 8192 } };
+    int taken = 0;
+    if (mc_gemm_tall.missing) {
+        SKIP("it is in libmonochord alone");
+    }
+    for (size_t i = 0; i < NELEM(shapes) * NELEM(variants); i++) {
+        struct instance x = make(MC_FLOAT32, shapes[i % NELEM(shapes)], "tn", variants[i / NELEM(shapes)]);
+        plan_as_flags(&x.p.base);
+        for (size_t k = 0; k < NELEM(kernels); k++) {
+            if (mc_isa_only(kernels[k]) && !mc_gemm_tall.refuse(&x.p.base)) {
+                struct mc_plan *plan = mc_plan_with(&x.p.base, &mc_gemm_tall);
+                CHECK(plan && run(&x, plan, 1) && lost(&x) < 3e-6, "shape %zu, %s: %g", i, kernels[k],
+                      lost(&x));
+                mc_plan_free(plan);
+                taken++;
+            }
+        }
+        unmake(&x);
+    }
+    mc_isa_only(NULL);
+    CHECK(taken >= 14, "it took %d", taken);
 }
 
 /* A few columns beyond whole vectors, which `direct` computes as dot products: every number of them, at

@@ -256,6 +256,40 @@ static const char *chosen_from(const struct mc_solver *other, const char **why)
     return name;
 }
 
+static const struct mc_solver close_by = { .name = "close_by", .refuse = positive_only, .estimate = cost_near, .plan = plan_slow };
+
+/* Who is estimated to take nearly as little as the best is timed though the time of the others is over: two
+ * runs of quick take most of it. */
+TEST(plan_has_time_for_who_is_near)
+{
+    const char *why, *name;
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 0.12;
+    slow_takes = 0.05;
+    name = chosen_from(&close_by, &why);
+    CHECK(strcmp(name, "close_by") == 0, "%s", name);
+    name = chosen_from(&slow, &why);
+    CHECK(strcmp(name, "quick") == 0 && slow_ran == 0, "%s: slow was tried", name);
+    mc_wisdom_clear();
+    gone();
+}
+
+/* The first run of a plan, which may touch much new memory, takes no time from the other plans. */
+TEST(plan_charges_no_first_run)
+{
+    const char *why, *name;
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 1e-3;
+    slow_takes = 0.5e-3;
+    first_takes = 0.6;
+    name = chosen_from(&slow, &why);
+    CHECK(strcmp(name, "slow") == 0, "%s", name);
+    mc_wisdom_clear();
+    gone();
+}
+
 /* Quicker than the others, and further off than is allowed: the others are taken.  Who cannot be asked is
  * believed. */
 TEST(plan_doubts_who_rounds)

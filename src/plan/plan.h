@@ -118,7 +118,8 @@ struct mc_extent {
     int64_t before, count;      /* before: how many lie below the address of the first element */
 };
 extern const char *const mc_act_names[];    /* by enum mc_act, as in keys: "", " relu" */
-struct mc_timing { double median, least, most; int n; };
+/* first: of the first call, where it is known */
+struct mc_timing { double median, least, most; int n; double first; };
 /* The device on which the plans of a family run, if that is not the host.  Operands and workspace are in its
  * memory, and run() only enqueues work. */
 struct mc_site {
@@ -191,6 +192,8 @@ struct mc_trials {
     const struct mc_problem *problem;
     struct mc_problem *small;   /* the sample that is timed instead; NULL: the problem is timed */
     double each, end;           /* seconds for one plan; the time at which all of them end */
+    double spare;               /* seconds by which first runs may still put off that time */
+    double reserve;             /* seconds after it, for plans that are likely to win */
     /* of the best plan so far: seconds for the problem, its estimate, seconds of the run that was timed; 0:
      * no plan was timed */
     double best, best_estimate, best_call;

@@ -33,11 +33,12 @@ struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, 
     const double end = mc_now() + budget;
     double each = batch(run, arg, 1);
     int repeat = 1;
+    t.first = each;
     if (each < 0) {
         return t;
     }
     if (hopeless > 0 && each > COLD * hopeless) {
-        return (struct mc_timing){ each, each, each, 1 };
+        return (struct mc_timing){ each, each, each, 1, each };
     }
     do {
         each = batch(run, arg, repeat);

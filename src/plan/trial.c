@@ -3,7 +3,9 @@
  *
  * - If runs take long by estimate, a sample of the problem is timed.
  * - A plan whose first run is clearly slower than the best is not run again.
- * - A plan that is expected to take longer than the time that is left is not run at all.
+ * - A plan that is expected to take longer than the time that is left is not run at all.  What a first run
+ *   takes more than the others, as it touches new memory, is not counted.  A plan whose estimate is near that
+ *   of the best may take as much time again.
  * - A plan with a solver that has `doubted` (plan.h) and that is faster than the best must be as exact as
  *   the problem demands.  The result of its last run is checked.
  *
@@ -13,6 +15,8 @@
 
 static const double long_call = 10e-3; /* if a run takes more seconds by estimate, a sample is timed */
 static const double hopeless = 1.3;    /* a plan is not run again if a run takes this times the best */
+
+static const double near = 1.4; /* an estimate is near another if it is less than this multiple of it */
 
 static const struct mc_problem *timed(const struct mc_trials *t)
 {
@@ -50,6 +54,8 @@ mc_status mc_trials_begin(struct mc_trials *t, const struct mc_problem *p, doubl
         return s;
     }
     t->end = mc_now() + seconds;
+    t->spare = 4 * seconds;
+    t->reserve = seconds;
     return MC_OK;
 }
 
@@ -61,7 +67,8 @@ void mc_trials_end(struct mc_trials *t)
 
 bool mc_trials_worth(const struct mc_trials *t, double estimate)
 {
-    return t->best == 0 || mc_now() + 2 * estimate / t->best_estimate * t->best_call < t->end;
+    const double ratio = estimate / t->best_estimate, end = t->end + (ratio < near ? t->reserve : 0);
+    return t->best == 0 || mc_now() + 2 * ratio * t->best_call < end;
 }
 
 static void *alloc_operands(const struct mc_site *site, size_t bytes)
@@ -154,6 +161,9 @@ bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
     if (got.n == 0) {
         return false;
     }
+    const double late = MC_MIN(MC_MAX(got.first - got.least, 0), t->spare);
+    t->end += late;
+    t->spare -= late;
     plan->cost = got.least * times;
     if ((t->best == 0 || plan->cost < t->best) && check_error(plan) &&
         !mc_plan_exact(timed(t), t->operand, plan->solver->name)) {

@@ -312,8 +312,10 @@ static const char *refuse(const struct mc_problem *p)
     const struct mc_solver of = { .name = text, .portable = sums, .refuse = refuse, .missing = refuse }
 ABSENT(mc_gemm_onednn,          "onednn",           false);
 ABSENT(mc_gemm_blas,            "blas",             false);
+ABSENT(mc_gemm_tall,            "tall",             false);
 ABSENT(mc_conv_one_next,        "one_next",         false);
 ABSENT(mc_conv_implicit,        "implicit",         false);
+ABSENT(mc_conv_grouped,         "grouped",          false);
 ABSENT(mc_conv_planes,          "planes",           false);
 ABSENT(mc_conv_rows,            "rows",             false);
 ABSENT(mc_conv_channels,        "channels",         false);

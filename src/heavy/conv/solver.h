@@ -13,7 +13,8 @@
 extern const struct mc_solver *const mc_conv_solvers[];
 extern const struct mc_solver mc_conv_one, mc_conv_one_next, mc_conv_fft, mc_conv_winograd, mc_conv_winograd4,
     mc_conv_direct,
-    mc_conv_depth, mc_conv_planes, mc_conv_rows, mc_conv_channels, mc_conv_col2im, mc_conv_implicit,
+    mc_conv_depth, mc_conv_planes, mc_conv_rows, mc_conv_channels, mc_conv_grouped, mc_conv_col2im,
+    mc_conv_implicit,
     mc_conv_im2col,
     mc_conv_exchange, mc_conv_exchange_full, mc_conv_relayout,
     mc_conv_onednn, mc_conv_onednn_winograd, mc_conv_portable, mc_conv_portable_col2im,

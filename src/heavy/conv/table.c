@@ -15,6 +15,7 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_planes,    /* the same, a plane after another */
     &mc_conv_rows,      /* the same, planes in place */
     &mc_conv_channels,  /* the same, in vectors of channels */
+    &mc_conv_grouped,   /* groups of few channels, woven so that they fill vectors */
     &mc_conv_direct,    /* tap by tap, over padded planes */
     &mc_conv_col2im,    /* inputs: products scattered over the taps of x */
     &mc_conv_implicit,  /* windows as rows of a matrix product, read in place by tables of offsets */

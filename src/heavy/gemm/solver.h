@@ -12,8 +12,8 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_gemm_solvers[];
-extern const struct mc_solver mc_gemm_direct, mc_gemm_skinny, mc_gemm_packed, mc_gemm_splitk, mc_gemm_onednn,
-    mc_gemm_blas, mc_gemm_portable, mc_gemm_portable_columns, mc_gemm_reference;
+extern const struct mc_solver mc_gemm_direct, mc_gemm_skinny, mc_gemm_packed, mc_gemm_splitk, mc_gemm_tall,
+    mc_gemm_onednn, mc_gemm_blas, mc_gemm_portable, mc_gemm_portable_columns, mc_gemm_reference;
 
 /* ---- problem.c ---- */
 /* 'n': the second index has stride 1; 't': the first; 'x': neither.  The stride of an axis of size 1 is
@@ -102,8 +102,8 @@ bool mc_gemm_streams(const struct mc_gemm_problem *p);
 
 /* the solver with the least estimate among direct, skinny and packed */
 const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p);
-/* The second lowest estimate of direct, packed and splitk; NULL: it is not near the lowest.  The options of p
- * are set. */
+/* tall, if it takes the product; else the second lowest estimate of direct, packed and splitk; NULL: it is
+ * not near the lowest.  The options of p are set. */
 const struct mc_solver *mc_gemm_next(const struct mc_gemm_problem *p);
 
 /* ---- estimates: seconds, good enough to order our own solvers ---- */

@@ -11,6 +11,7 @@ const struct mc_solver *const mc_gemm_solvers[] = {
     &mc_gemm_skinny,    /* m or n at most 16: the large operand is read once */
     &mc_gemm_packed,    /* the rest */
     &mc_gemm_splitk,    /* small m and n, huge k */
+    &mc_gemm_tall,      /* the same where both operands are read in the order of k */
     &mc_gemm_onednn,    /* libraries, where there are any */
     &mc_gemm_blas,
     &mc_gemm_portable,  /* sums in a fixed order, as in exported files */

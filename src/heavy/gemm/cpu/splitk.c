@@ -156,6 +156,9 @@ const struct mc_solver *mc_gemm_next(const struct mc_gemm_problem *p)
     static const struct mc_solver *const own[] = { &mc_gemm_direct, &mc_gemm_packed, &mc_gemm_splitk };
     const struct mc_solver *best = NULL, *next = NULL;
     double least = 0, second = 0;
+    if (!mc_gemm_tall.refuse(&p->base)) {
+        return &mc_gemm_tall;
+    }
     for (size_t i = 0; i < NELEM(own); i++) {
         const double seconds = own[i]->refuse(&p->base) ? -1 : own[i]->estimate(&p->base);
         if (seconds >= 0 && (!best || seconds < least)) {

@@ -258,6 +258,20 @@ __device__ __forceinline__ void multiply(float (&d)[4], const unsigned (&a)[4], 
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+/* The same for either type of halves. */
+__device__ __forceinline__ void multiply_halves(half, float (&d)[4], const unsigned (&a)[4], unsigned b0,
+                                                unsigned b1)
+{
+    multiply(d, a, b0, b1);
+}
+__device__ __forceinline__ void multiply_halves(bf16, float (&d)[4], const unsigned (&a)[4], unsigned b0,
+                                                unsigned b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
 /* Four matrices of 8 x 8; lane l has the address of row l % 8 of matrix l / 8. */
 __device__ __forceinline__ void read_rows(unsigned (&r)[4], const unsigned short *row)
 {

@@ -12,6 +12,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_small_channels_scatter,
     &mc_conv_cuda_depthwise, /* groups of one channel */
     &mc_conv_cuda_grouped,   /* groups of several channels */
+    &mc_conv_cuda_grouped_tensor, /* the same on tensor cores: halves, channels innermost */
     &mc_conv_cuda_split,     /* float32 as pairs of halves on tensor cores */
     /* NHWC on Hopper's tensor cores: tiles of rows are boxes of images and positions */
     &mc_conv_cuda_tma,

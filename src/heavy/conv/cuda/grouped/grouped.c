@@ -6,7 +6,7 @@
  *
  * Invariant: for operands that are not aligned to what is moved at once the plan runs a child. */
 #include "heavy/conv/cuda/cuda.h"
-#include "heavy/conv/cuda/grouped/grouped_args.h"
+#include "heavy/conv/cuda/grouped/grouped.h"
 #include "heavy/conv/cuda/tile_lines.h"
 
 static const char text[] = {
@@ -276,10 +276,10 @@ static void copy_strides(i64 outer[2], int inner[2], const int64_t at[5])
     }
 }
 
-static void take_shape(struct grouped *d, const struct mc_conv_problem *p)
+int64_t mc_grouped_shape(struct mc_grouped_args *a, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct mc_grouped_args *a = &d->args;
+    int64_t first = 0;
     *a = (struct mc_grouped_args){ .ws = { p->at.w[0], p->at.w[1], p->at.w[3], p->at.w[4] },
                                    .groups = (int)s->groups,
                                    .splits = 1,
@@ -291,10 +291,28 @@ static void take_shape(struct grouped *d, const struct mc_conv_problem *p)
         a->in[i] = (int)s->in[i + 1];
         a->out[i] = (int)s->out[i + 1];
         if (s->flip) {
-            d->w_first += (s->k[i + 1] - 1) * a->ws[2 + i];
+            first += (s->k[i + 1] - 1) * a->ws[2 + i];
             a->ws[2 + i] = -a->ws[2 + i];
         }
     }
+    return first;
+}
+
+void mc_grouped_bind(struct mc_grouped_args *a, const struct mc_conv_problem *p, int64_t w_first,
+                     void *const *operand)
+{
+    const int64_t first = w_first * size_of(p);
+    char *const c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
+    a->x = operand[CONV_X];
+    a->w = (char *)operand[CONV_W] + first;
+    a->y = operand[CONV_Y];
+    a->c0 = c0 && of_filters(p) ? c0 + first : c0;
+    a->bias = p->has_bias ? operand[CONV_BIAS] : NULL;
+}
+
+bool mc_grouped_aligned(const struct mc_grouped_args *a, const struct mc_conv_problem *p, uintptr_t unit)
+{
+    return ((uintptr_t)a->x | (uintptr_t)a->y | (of_filters(p) ? 0 : (uintptr_t)a->c0)) % unit == 0;
 }
 
 /* Blocks along x share the tiles of the same lanes. */
@@ -330,16 +348,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct grouped *d = (const struct grouped *)(const void *)plan;
     const struct mc_conv_problem *p = conv(plan->problem);
     const bool filters = of_filters(p);
-    const int64_t first = d->w_first * size_of(p);
-    char *const c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
     struct mc_grouped_args a = d->args;
-    a.x = operand[CONV_X];
-    a.w = (char *)operand[CONV_W] + first;
-    a.y = operand[CONV_Y];
-    a.c0 = c0 && filters ? c0 + first : c0;
-    a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
+    mc_grouped_bind(&a, p, d->w_first, operand);
     a.parts = workspace;
-    if (((uintptr_t)a.x | (uintptr_t)a.y | (filters ? 0 : (uintptr_t)c0)) % d->unit) {
+    if (!mc_grouped_aligned(&a, p, d->unit)) {
         return plan->child[0]->run(plan->child[0], operand, workspace, threads);
     }
     TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, filters ? "filters" : "sums", &d->grid, &a,
@@ -373,7 +385,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     d->unit = (uintptr_t)(MC_MAX(MC_MAX(k.tile.v, k.rv), MC_MAX(k.tile.g, k.tile.gt)) * size_of(p));
-    take_shape(d, p);
+    d->w_first = mc_grouped_shape(&d->args, p);
     hand_out(d, p, &k);
     LOG(LOG_PLAN,
         "    grouped: %d results and %d channels of tiles of %d x %d, %d channels, %d and %d positions at "

@@ -1,5 +1,5 @@
-/* grouped_tensor.c: groups of several channels in halves on a GPU's tensor cores (grouped_tensor.cu): forward, and
- * gradients of inputs with stride 1, with channels innermost.
+/* grouped_tensor.c: groups of several channels in halves on a GPU's tensor cores (grouped_tensor.cu), with
+ * channels innermost: forward, and gradients of inputs with stride 1.
  *
  * Invariant: for operands that are not aligned to what is moved at once the plan runs a child. */
 #include "heavy/conv/cuda/grouped/grouped.h"
@@ -12,7 +12,8 @@ static const char text[] = {
 const struct mc_cuda_text mc_conv_grouped_tensor_text = { "heavy/conv/cuda/grouped/grouped_tensor.cu", text,
                                                           NULL };
 
-enum { SOURCES = 4, UNIT = 8, SHARED = 48 << 10, MOST_EIGHTS = 8 };   /* UNIT: bytes moved at once, of SOURCES channels */
+/* UNIT: bytes moved at once, of SOURCES channels */
+enum { SOURCES = 4, UNIT = 8, SHARED = 48 << 10, MOST_EIGHTS = 8 };
 
 struct grouped_tensor {
     struct mc_plan base;
@@ -50,7 +51,7 @@ static int64_t positions(const struct mc_conv_problem *p)
 /* Positions of a block, for each sixteen of a warp. */
 enum { EACH = GROUPED_THREADS / 32 * 16 };
 
-/* Two sixteens a warp share what it reads of the filters, where that leaves blocks for all multiprocessors. */
+/* Two sixteens a warp share what it reads of the filters, where blocks for all multiprocessors are left. */
 static int sixteens(const struct mc_conv_problem *p)
 {
     const int64_t blocks = conv_ceil(positions(p), 2 * EACH) * p->s.groups;
@@ -91,7 +92,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->args.count = (unsigned)positions(p);
     d->args.across = mc_cuda_divider(mc_conv_tiled(p)[2]);
     d->args.down = mc_cuda_divider(mc_conv_tiled(p)[1]);
-    d->grid = (struct mc_grid){ { (unsigned)conv_ceil(positions(p), EACH * sixteens(p)), (unsigned)p->s.groups, 1 },
+    d->grid = (struct mc_grid){ { (unsigned)conv_ceil(positions(p), EACH * sixteens(p)),
+                                  (unsigned)p->s.groups, 1 },
                                 { GROUPED_THREADS, 1, 1 },
                                 0 };
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
@@ -110,16 +112,16 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const bool spreads = mc_conv_spreads(p);
-    return mc_conv_no_tiles(p)                         ? mc_conv_no_tiles(p)
-           : mc_dtypes[p->dtype].size != 2             ? "takes halves"
-           : p->s.pass == CONV_WEIGHTS                 ? "computes forward and gradients of inputs"
-           : p->s.groups == 1 || p->s.groups == p->s.c ? "takes groups of several channels"
-           : spreads && p->s.stride[1] * p->s.stride[2] != 1 ? "takes gradients of inputs with stride 1"
+    return mc_conv_no_tiles(p)                                 ? mc_conv_no_tiles(p)
+           : mc_dtypes[p->dtype].size != 2                     ? "takes halves"
+           : p->s.pass == CONV_WEIGHTS                         ? "computes forward and gradients of inputs"
+           : p->s.groups == 1 || p->s.groups == p->s.c         ? "takes groups of several channels"
+           : spreads && p->s.stride[1] * p->s.stride[2] != 1   ? "takes gradients of inputs with stride 1"
            : p->at.x[1] != 1 || p->at.y[1] != 1 || p->s.f == 1 ? "requires contiguous channels"
-           : sources(p) % SOURCES != 0 || results(p) % 2 != 0 ||
-                   !mc_conv_even(p->at.x, 1, SOURCES) || !mc_conv_even(p->at.y, 1, SOURCES)
+           : sources(p) % SOURCES != 0 || results(p) % 2 != 0 || !mc_conv_even(p->at.x, 1, SOURCES) ||
+                   !mc_conv_even(p->at.y, 1, SOURCES)
                ? "requires channels of a group in fours"
-           : eights(p) > MOST_EIGHTS                         ? "takes up to 64 results of a group"
+           : eights(p) > MOST_EIGHTS                   ? "takes up to 64 results of a group"
            : steps(p) * eights(p) * 32 * UNIT > SHARED ? "cannot keep such filters in shared memory"
            : p->s.groups > 65535                       ? "takes up to 65535 groups"
                                                        : mc_cuda_needs_sm80();
@@ -129,7 +131,8 @@ static const char *refuse(const struct mc_problem *p_)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const double padded = 2 * (double)positions(p) * (double)p->s.groups * 16 * (double)steps(p) * 8 * (double)eights(p);
+    const double padded = 2 * (double)positions(p) * (double)p->s.groups * 16 * (double)steps(p) * 8 *
+                          (double)eights(p);
     return mc_cuda_seconds(p->dtype, false, padded, mc_conv_bytes(p), 0.1);
 }
 

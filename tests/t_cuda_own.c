@@ -440,7 +440,8 @@ TEST(cuda_grouped_on_tensor_cores)
 {
     static const char *const shapes[] = { "n2c48f48 i14x14 k3x3 p1x1 g2", "n3c32f64 i9x11 k3x3 p1x1 g2 flip", "n1c64f32 i7x7 k3x3 p1x1 g4", "n2c24f16 i12x13 k5x5 p2x2 g2",
                                           "n1c64f64 i10x10 k3x3 d2x2 p2x2 g2", "n1c16f16 i50 k9 p4 g2", "n2c96f96 i8x8 k1x1 g4", "n90c16f24 i30x31 k2x3 p0x2 g2" };
-    static const char *const strided[] = { "n3c48f96 i15x14 k3x3 s2x2 p1x1 g4", "n2c32f20 i20x17 k2x4 s2x1 d1x3 p0x4 g2" };
+    static const char *const strided[] = { "n3c48f96 i15x14 k3x3 s2x2 p1x1 g4",
+                                           "n2c32f20 i20x17 k2x4 s2x1 d1x3 p0x4 g2" };
     static const int kinds[] = { 4, 14, 17 };
     struct column_sums t = { 0 };
     int wanted = 0;

@@ -133,8 +133,8 @@ TEST(gpu_calls_ask_for_no_more_than_they_need)
 }
 
 /* A step given the number of its batch: the number only says where the slices begin, so it is not uploaded,
- * and one launch copies both slices.  The updates of all parameters are one launch more; where steps run beside
- * each other, two, as all but one can be made before the last step. */
+ * and one launch copies both slices.  The updates of all parameters are one launch more; where steps run
+ * beside each other, two, as all but one can be made before the last step. */
 static void by_number(const char *beside, int launches)
 {
     enum { BATCH = 8, BATCHES = 5, CALLS = 7, LAST = 4 };

@@ -1,5 +1,5 @@
-/* t_parts.c: parts of values that are set or added to, whose start is a value of the call: one plan for all starts,
- * in place where nobody needs the old value. */
+/* t_parts.c: parts of values that are set or added to, whose start is a value of the call: one plan for all
+ * starts, in place where nobody needs the old value. */
 #include "moves_words.h"
 
 static struct region one_row(int64_t i)

@@ -99,7 +99,7 @@ struct mc_plan {
     const struct mc_problem *problem;       /* a copy that the plan owns */
     double cost;                            /* seconds: estimated, or measured if `measured` */
     bool measured;
-    size_t workspace;                       /* bytes that a run needs, aligned to 64, on a GPU to WORK_ALIGN */
+    size_t workspace;        /* bytes that a run needs, aligned to 64, on a GPU to WORK_ALIGN */
     mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
     /* Operands that the problem says stay the same: prepare() stores what run() makes of them, `prepared`
      * bytes, which run() then reads at operand[MC_PREPARED]; NULL there: it was not called.  Both have the

@@ -76,8 +76,8 @@ static int late_ones_last(struct joint *b, const struct mc_program *pr)
     return early;
 }
 
-/* Ends the list: its first step does the work of all.  Where steps run beside each other, those that wait longest
- * are a list of their own, so that the others do not wait for them. */
+/* Ends the list: its first step does the work of all.  Where steps run beside each other, those that wait
+ * longest are a list of their own, so that the others do not wait for them. */
 static mc_status end(struct joint *b, struct mc_function *f, struct mc_shape_plan *p)
 {
     const int n = (int)b->step.n, early = p->concurrent && n > 1 ? late_ones_last(b, &f->code->program) : 0;

@@ -169,8 +169,8 @@ char *mc_cuda_fn_address(const struct mc_function *f, const struct mc_shape_plan
 mc_status mc_cuda_fn_steps(struct mc_function *f, const struct mc_shape_plan *p);
 mc_status mc_cuda_fn_replay(struct mc_function *f, struct mc_shape_plan *p);
 void mc_cuda_fn_captures_free(struct mc_function *f, struct mc_cuda_fn_plan *q);
-/* capture.c: captures all steps and the end of the call in their order, or, if it forks, each waiting only for
- * those that it depends on */
+/* capture.c: captures all steps and the end of the call in their order, or, if it forks, each waiting only
+ * for those that it depends on */
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p, bool forks);
 /* finish_call.c */
 extern const struct mc_cuda_text mc_finish_call_text, mc_running_text, mc_order_text,

@@ -15,7 +15,8 @@
 
 struct mc_pooled_problem {
     struct mc_problem base;
-    /* with its direction; alpha is 1, beta 0; base and at.y are not used.  Bias and activation apply to maxima */
+    /* with its direction; alpha is 1, beta 0; base and at.y are not used.  Bias and activation are those of
+     * the maxima */
     struct mc_conv_problem conv;
     int64_t w[3], stride[3], pad[3], out[3]; /* of windows over y, by spatial axis */
     int64_t g[5], mark[5];          /* strides in elements by image, filter, three spatial axes */

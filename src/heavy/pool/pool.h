@@ -14,7 +14,7 @@ struct mc_pool_problem {
     struct mc_problem base;
     mc_dtype dtype;                 /* of X and Y */
     bool marks; /* FORWARD: write marks; omitted if no step reads them, which saves time */
-    /* FORWARD on a GPU: y = act(v + bias[c]), where v is the pooled value and c the position on axis `channel` */
+    /* FORWARD on a GPU: y = act(v + bias[c]), where v is the pooled value, c the position on axis `channel` */
     bool has_bias;
     enum mc_act act;
     int channel;
@@ -25,9 +25,15 @@ struct mc_pool_problem {
 /* Called on a finished block of the result while the block is in cache. at[] and size[] are in the order of
  * the result's axes. Blocks are disjoint and cover the result. Several threads call it. */
 typedef void mc_pool_epilogue(void *arg, const int64_t at[MC_MAX_RANK], const int64_t size[MC_MAX_RANK]);
-/* operand[] of a plan's run: POOL_X, POOL_Y, POOL_KEY, where inputs do not overlap what is written; the bias; the
- * epilogue (NULL: none; always NULL on a GPU) and its argument */
-enum { POOL_BIAS = POOL_NARRAY, POOL_NEXTENT, POOL_EPILOGUE = POOL_NEXTENT, POOL_EPILOGUE_ARG, POOL_NOPERAND };
+/* operand[] of a plan's run: POOL_X, POOL_Y, POOL_KEY, where inputs do not overlap what is written; the bias;
+ * the epilogue (NULL: none; always NULL on a GPU) and its argument */
+enum {
+    POOL_BIAS = POOL_NARRAY,
+    POOL_NEXTENT,
+    POOL_EPILOGUE = POOL_NEXTENT,
+    POOL_EPILOGUE_ARG,
+    POOL_NOPERAND
+};
 
 extern const struct mc_family mc_pool_family;
 /* Copies p, sets the base of the copy and calls the planner. */

@@ -45,11 +45,12 @@ extern "C" __global__ void __launch_bounds__(SIDE * SIDE) gemm(const __grid_cons
 {
     follow();
     __shared__ A sa[TK][TM + 1], sb[TK][TN + 1];
-    const INDEX across = (INDEX)((p.n + TN - 1) / TN), down = (INDEX)((p.m + TM - 1) / TM), tiles = across * down,
-                all = tiles * (INDEX)p.batch;
+    const INDEX across = (INDEX)((p.n + TN - 1) / TN), down = (INDEX)((p.m + TM - 1) / TM),
+                tiles = across * down, all = tiles * (INDEX)p.batch;
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
     for (INDEX block = blockIdx.x; block < all; block += gridDim.x) {
-        const i64 batch = block / tiles, i = (i64)(block % tiles / across) * TM, j = (i64)(block % across) * TN;
+        const i64 batch = block / tiles, i = (i64)(block % tiles / across) * TM,
+                  j = (i64)(block % across) * TN;
         const T *a = p.a + batch * p.as[0], *b = p.b + batch * p.bs[0];
         A acc[RM][RN] = {};
         for (i64 k = 0; k < p.k; k += TK) {

@@ -55,8 +55,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
                      : MC_OK;
 }
 
-/* Planes are counted along the axes that are not pooled, the last fastest, but for lanes, which are fastest. */
-static void count_channels(struct mc_pool_args *a, const struct mc_pool_problem *p, const struct mc_pool_grid *g)
+/* Planes are counted along the axes that are not pooled, the last fastest, but for lanes, which are fastest
+ * of all. */
+static void count_channels(struct mc_pool_args *a, const struct mc_pool_problem *p,
+                           const struct mc_pool_grid *g)
 {
     const bool lanes = g->lanes > 1 && p->channel == g->lane_axis;
     a->channels = (u64)MC_MAX(p->s.dims[p->channel], (int64_t)1);

@@ -1,5 +1,5 @@
-/* moves_words.h: a table whose elements tell where they were, and the parts of it that slices take whose start
- * is a value i of the call. */
+/* moves_words.h: a table whose elements tell where they were, and the parts of it that slices take whose
+ * start is a value i of the call. */
 #ifndef MOVES_WORDS_H
 #define MOVES_WORDS_H
 

@@ -14,7 +14,7 @@ struct mc_pool_problem {
     struct mc_problem base;
     mc_dtype dtype;                 /* of X and Y */
     bool marks; /* FORWARD: write marks; omitted if no step reads them, which saves time */
-    /* FORWARD on a GPU: y = act(v + bias[c]), where v is the pooled value, c the position on axis `channel` */
+    /* FORWARD on a GPU: y = act(v + bias[c]), v is the pooled value, c the position on axis `channel` */
     bool has_bias;
     enum mc_act act;
     int channel;

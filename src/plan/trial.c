@@ -15,7 +15,6 @@
 
 static const double long_call = 10e-3; /* if a run takes more seconds by estimate, a sample is timed */
 static const double hopeless = 1.3;    /* a plan is not run again if a run takes this times the best */
-
 static const double near = 1.4; /* an estimate is near another if it is less than this multiple of it */
 
 static const struct mc_problem *timed(const struct mc_trials *t)

@@ -30,7 +30,7 @@
     "#define to_u32(x) WITHIN(x, u32, 0u, 0xffffffffu, 0.f, 4294967296.f)\n"                                           \
     "#define to_i64(x) WITHIN(x, i64, (-0x7fffffffffffffffll - 1), 0x7fffffffffffffffll, -9223372036854775808.f, 9223372036854775808.f)\n" \
     "#define to_u64(x) WITHIN(x, u64, 0ull, 0xffffffffffffffffull, 0.f, 18446744073709551616.f)\n"                     \
-    "#define CLIP(a, b, c) ((a) < (b) ? (b) : (a) > (c) ? (c) : (a))\n"                                              \
+    "#define CLIP(a, b, c) ((a) < (b) ? (b) : (a) > (c) ? (c) : (a))\n" \
     "#define SEL(c, a, b) ((c) ? (a) : (b))\n#define NOT(c) (IS_BOOL ? !(c) : ~(c))\n#define C(x) ((T)(x))\n"           \
     "#define LT(a, b) ((a) < (b))\n#define LE(a, b) ((a) <= (b))\n#define GT(a, b) ((a) > (b))\n"                       \
     "#ifndef TURN\n#define TURN(f, a) f(C(6.283185307179586477) * (a))\n#endif\n"                                         \

@@ -12,7 +12,8 @@ const char mc_vector_kernel_text[] = {
 const char mc_vector_kernel_names[] =
     "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef GT\n#undef GE\n#undef EQ\n"
     "#undef NE\n#undef CLIP\n"
-    "#define M(x) v_##x\n#define SEL v_sel\n#define CLIP v_clip\n#define NOT(c) ((vm)~(c))\n#define C v_all\n#define LT v_lt\n"
+    "#define M(x) v_##x\n#define SEL v_sel\n#define CLIP v_clip\n#define NOT(c) ((vm)~(c))\n"
+    "#define C v_all\n#define LT v_lt\n"
     "#define LE v_le\n#define GT v_gt\n#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
 
 enum { AHEAD = 8 }; /* rows of a column kernel that are prefetched */

@@ -200,4 +200,6 @@ static double estimate(const struct mc_problem *p_)
     return 1e-6 + mc_gemm_team_seconds(seconds, (double)parts) + (double)(p->m * p->n * parts) * 0.3e-9;
 }
 
-const struct mc_solver mc_gemm_tall = { .name = "tall", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_tall = {
+    .name = "tall", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -12,7 +12,7 @@ foreach(without
         "graph/(lex|parse[a-z_]*|primary|statement|svg|picture|layout|replace)[.]c"
         "op/(collective|einsum|pad|families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image|linalg_names)[.]c"
         "exec/(kernels|remote|tolerance|heavy/conv_chain|cpu/(bands|joint|repeat|compile_kernels|copied_view|custom|describe|factor|lines))[.]c" "schedule/(in_place|joint|bands|row_axes)[.]c"
-        "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c"
+        "device/cpu/(cc|compile_job|evict|process)[.]c" "heavy/pool/print[a-z_]*[.]c"
         "heavy/(factor|lines)/" "heavy/(conv/cpu/((onednn|implicit|grouped)/|depthwise/(planes|rows|channels)[.]c)|gemm/cpu/(onednn|blas|tall|library[a-z_]*)[.]c)" "plan/(contest|trial|timer)[.]c")
     list(FILTER run EXCLUDE REGEX "/src/${without}")
 endforeach()

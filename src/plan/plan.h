@@ -150,6 +150,9 @@ struct mc_family {
      * compare as those of p do.  Returns how many times larger p is.  1, or no such function: p itself is
      * timed. */
     double (*sample)(const struct mc_problem *p, double seconds, struct mc_problem *small);
+    /* The bytes of the operand that stays the same in many runs, and its index; 0, or no such function: there
+     * is none. */
+    size_t (*stays)(const struct mc_problem *p, int *operand);
     const struct mc_site *site;    /* NULL: the host */
     /* error: of the result in operand[], relative to its size, by a sample of elements that are summed again
      * in float64; negative: unknown.  allows: the error that the precision of p allows.  They are called for
@@ -214,6 +217,9 @@ bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char 
  * seconds, and after the first call that takes longer than `hopeless` (0: no limit; the very first call may
  * take twice as long). */
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
+/* The same, calling `before` before each call of run, whose time is not counted. */
+struct mc_timing mc_time_each(void (*before)(void *arg), mc_status (*run)(void *arg), void *arg, double budget,
+                              double hopeless);
 /* ---- wisdom.c: all calls lock.  The file is written as a whole, by rename.  A damaged or foreign file is
  * ignored.  Functions to print, import and clear wisdom are public ---- */
 bool mc_wisdom_find(const char *key, char solver[64], double *seconds);

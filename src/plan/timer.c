@@ -15,23 +15,34 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Seconds of one of `n` calls in a row; negative: a call failed. */
-static double batch(mc_status (*run)(void *arg), void *arg, int n)
+static double batch(void (*before)(void *arg), mc_status (*run)(void *arg), void *arg, int n)
 {
-    const double start = mc_now();
+    double start = mc_now(), apart = 0;
     for (int i = 0; i < n; i++) {
+        if (before) {
+            const double now = mc_now();
+            before(arg);
+            apart += mc_now() - now;
+        }
         if (run(arg) < 0) {
             return -1;
         }
     }
-    return (mc_now() - start) / n;
+    return (mc_now() - start - apart) / n;
 }
 
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless)
 {
+    return mc_time_each(NULL, run, arg, budget, hopeless);
+}
+
+struct mc_timing mc_time_each(void (*before)(void *arg), mc_status (*run)(void *arg), void *arg, double budget,
+                              double hopeless)
+{
     struct mc_timing t = { 0 };
     double sample[SAMPLES];
     const double end = mc_now() + budget;
-    double each = batch(run, arg, 1);
+    double each = batch(before, run, arg, 1);
     int repeat = 1;
     t.first = each;
     if (each < 0) {
@@ -41,7 +52,7 @@ struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, 
         return (struct mc_timing){ each, each, each, 1, each };
     }
     do {
-        each = batch(run, arg, repeat);
+        each = batch(before, run, arg, repeat);
         if (each < 0) {
             return (struct mc_timing){ 0 };
         }

@@ -6,6 +6,8 @@
  * - A plan that is expected to take longer than the time that is left is not run at all.  What a first run
  *   takes more than the others, as it touches new memory, is not counted.  A plan whose estimate is near that
  *   of the best may take as much time again.
+ * - An operand that stays the same, prepared or not, is read from memory if it is large: in a program, those of
+ *   the other steps are in the caches.
  * - A plan with a solver that has `doubted` (plan.h) and that is faster than the best must be as exact as
  *   the problem demands.  The result of its last run is checked.
  *
@@ -84,7 +86,15 @@ struct call {
     const struct mc_plan *plan;
     struct mc_trials *trials;
     void *workspace;
+    void *kept;                 /* an operand that no cache is to hold; NULL: there is none */
+    size_t bytes;
 };
+
+static void evict(void *arg)
+{
+    const struct call *c = arg;
+    mc_cpu_evict(c->kept, c->bytes);
+}
 
 static mc_status call(void *arg)
 {
@@ -95,7 +105,7 @@ static mc_status call(void *arg)
 static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *plan, double most)
 {
     const struct mc_site *site = plan->problem->family->site;
-    struct call c = { plan, t, plan->workspace ? alloc_operands(site, plan->workspace) : NULL };
+    struct call c = { plan, t, plan->workspace ? alloc_operands(site, plan->workspace) : NULL, NULL, 0 };
     if (plan->workspace && !c.workspace) {
         return (struct mc_timing){ 0 };
     }
@@ -107,7 +117,16 @@ static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *pla
         }
         plan->prepare(plan, t->operand, t->operand[MC_PREPARED], c.workspace, 0);
     }
-    const struct mc_timing got = (site ? site->time : mc_time)(call, &c, t->each, most);
+    const struct mc_family *family = plan->problem->family;
+    int operand;
+    c.bytes = !site && family->stays ? family->stays(plan->problem, &operand) : 0;
+    if (c.bytes) {
+        c.kept = t->operand[plan->prepare ? MC_PREPARED : operand];
+        c.bytes = plan->prepare ? plan->prepared : c.bytes;
+    }
+    const struct mc_timing got = site ? site->time(call, &c, t->each, most)
+                                      : mc_time_each(4 * c.bytes > mc_cpu()->l2 ? evict : NULL, call, &c,
+                                                     t->each, most);
     if (plan->prepare) {
         free_operands(site, t->operand[MC_PREPARED]);
         t->operand[MC_PREPARED] = NULL;

@@ -41,6 +41,7 @@ mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan 
 mc_status mc_conv_operands(const struct mc_problem *p, void *operand[8]);
 void mc_conv_discard(const struct mc_problem *p, void *operand[8]);
 double mc_conv_sample(const struct mc_problem *p, double seconds, struct mc_problem *small);
+size_t mc_conv_stays(const struct mc_problem *p, int *operand);
 mc_status mc_conv_verify(const struct mc_problem *p, const struct mc_plan *plan);
 
 /* ---- exchange.c: the same sums as another problem ---- */

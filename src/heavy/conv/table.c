@@ -38,6 +38,7 @@ const struct mc_family mc_conv_family = {
     .problem_size = sizeof(struct mc_conv_problem),
     .key         = mc_conv_key,
     .sample       = TRIED(mc_conv_sample),
+    .stays        = TRIED(mc_conv_stays),
     .operands     = TRIED(mc_conv_operands),
     .discard      = TRIED(mc_conv_discard),
     .verify       = TRIED(mc_conv_verify),

@@ -423,7 +423,7 @@ static double product_cost(const struct scatter *d, const struct mc_conv_problem
     const double rows = (double)(d->parts - 1) * (double)conv_ceil(d->channels * d->taps, DIRECT_ROWS) +
                         (double)conv_ceil(last * d->taps, DIRECT_ROWS);
     return 2 * (double)(p->s.n * p->s.groups * d->from) * rows * DIRECT_ROWS * vectors * d->kernel->lanes /
-           (d->kernel->math * mc_conv_peak(p));
+           (d->kernel->math[0] * mc_conv_peak(p));
 }
 
 /* Sums are added to planes, a row of y at a time, and planes are copied to x, or added if they are phases. */

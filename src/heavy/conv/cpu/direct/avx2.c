@@ -12,8 +12,11 @@
 #define HIGH    4, 12, 5, 13, 6, 14, 7, 15
 #define NV      2
 #define EACH(F) F(1) F(2)
-#define MATH    0.5
+#define MATH    { 0.5, 0.82 }
 #define ADD     { 5e-9, 5e-9 }
+#define TALL    { { 6, 2 }, { 0, 0 } }
+#define EACH_TALL(F) F(6, 1) F(6, 2)
+enum { TALL_ROWS = 6, TALL_VECTORS = 2 };
 #include "heavy/conv/cpu/direct/body.h"
 
 const struct mc_direct_kernel *const mc_direct_avx2 = &kernel;

@@ -14,9 +14,12 @@
 #define HIGH    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define NV      6
 #define EACH(F) F(1) F(2) F(3) F(4) F(5) F(6)
-#define MATH    0.78
+#define MATH    { 0.78, 0.9 }
 #define ADD     { 15e-9, 1.7e-9 }
 #define OWN_ADD_ROWS
+#define TALL    { { 8, 3 }, { 6, 4 } }
+#define EACH_TALL(F) F(8, 1) F(8, 2) F(8, 3) F(6, 1) F(6, 2) F(6, 3) F(6, 4)
+enum { TALL_ROWS = 8, TALL_VECTORS = 4 };
 
 /* A mask of the first n lanes. n may be negative or larger than L. */
 static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)

@@ -1,5 +1,6 @@
 /* body.h: the direct sums, compiled for each instruction set by the file that includes it. That file defines
- * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH and ADD for estimates,
+ * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH and ADD for estimates, EACH_TALL(F)
+ * and TALL for all shapes (rows, vectors) of a tall block and for its two largest, TALL_ROWS and TALL_VECTORS,
  * and OWN_ADD_ROWS if it has an add_rows of its own; and
  * EVENS, LOW and HIGH, orders of the elements of two vectors: every second one of 2 * L - 1, the last L of
  * which are the second vector; alternate ones of both, of their lower and upper halves.
@@ -79,6 +80,55 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
         }
     }
 }
+
+#ifndef MC_RUNTIME
+/* The same with more rows: fewer vectors of x are read.  All rows are summed, `rows` of them are stored. */
+FUSED void tall_of(const int block, const int nv, const struct mc_direct_sum *s)
+{
+    V acc[TALL_ROWS][TALL_VECTORS];
+    UNROLL(8)
+    for (int r = 0; r < block; r++) {
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = (V){ 0 };
+        }
+    }
+    const float *w = s->w;
+    const int64_t far = s->far;
+    for (int64_t k = 0; k < s->channels; k++) {
+        const float *x = s->x + k * s->x_step;
+        for (int64_t t = 0; t < s->taps; t++, w += block) {
+            const float *at = x + s->off[t];
+            V b[TALL_VECTORS];
+            if (far) {
+                __builtin_prefetch(w + far, 0, 2);
+            }
+            UNROLL(4)
+            for (int v = 0; v < nv; v++) {
+                b[v] = load(at + v * L);
+            }
+            UNROLL(8)
+            for (int r = 0; r < block; r++) {
+                UNROLL(4)
+                for (int v = 0; v < nv; v++) {
+                    acc[r][v] += w[r] * b[v];
+                }
+            }
+        }
+    }
+    UNROLL(8)
+    for (int r = 0; r < block; r++) {
+        if (r >= s->rows) {
+            return;
+        }
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            float *to = s->out + r * s->out_step + v * L;
+            store(to, s->add ? load(to) + acc[r][v] : acc[r][v]);
+        }
+    }
+}
+#endif
 
 FUSED void dots_of(const int rows, const int taps, const struct mc_direct_dots *d)
 {
@@ -211,5 +261,28 @@ static void dots(const struct mc_direct_dots *s)
     }
 }
 
+#ifndef MC_RUNTIME
+#define TALL_ONE(rows, n)                                                                                    \
+    static TARGET __attribute__((noinline)) void tall##rows##_##n(const struct mc_direct_sum *s)             \
+    {                                                                                                        \
+        tall_of(rows, n, s);                                                                                 \
+    }
+EACH_TALL(TALL_ONE)
+#define TALL_CALL(rows, n) case 8 * rows + n: tall##rows##_##n(s); break;
+
+static void sum_tall(const struct mc_direct_sum *s, int block, int vectors)
+{
+    (void)s;
+    switch (8 * block + vectors) {
+        EACH_TALL(TALL_CALL)
+    default: break;
+    }
+}
+#define SUM_TALL sum_tall
+#else
+#define SUM_TALL NULL
+#endif
+
 static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .add = ADD,
-                                                .sum = sum, .dots = dots, .add_rows = add_rows, ROWS };
+                                                .sum = sum, .dots = dots, .add_rows = add_rows,
+                                                .tall = TALL, .sum_tall = SUM_TALL, ROWS };

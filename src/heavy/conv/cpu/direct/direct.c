@@ -30,6 +30,35 @@ static int64_t max_reach(const struct mc_conv_shape *s, int axis)
     return (s->k[axis] - 1) * s->dilation[axis] / s->stride[axis];
 }
 
+/* Zeros at the end of a row of a plane that are also those at the start of the next one, in all phases. */
+static int64_t shared_zeros(const struct direct *d, const struct mc_conv_shape *s)
+{
+    const struct direct_axis *a = &d->read[1];
+    const int64_t extent = s->pass == CONV_INPUTS ? s->out[2] : s->in[2];
+    int64_t shared = s->pass == CONV_WEIGHTS ? 0 : max_reach(s, 2);
+    for (int64_t phase = 0; phase < a->stride; phase++) {
+        int64_t lo, hi;
+        mc_direct_inside(a, phase, extent, &lo, &hi);
+        shared = MC_MIN(shared, MC_MIN(lo, a->count - hi));
+    }
+    return shared;
+}
+
+/* The shape of a block: tall ones have no rows in vain beyond a third, and the widest serve what they cover at
+ * once. */
+static struct mc_direct_tall best_block(const struct direct *d, const struct mc_conv_shape *s)
+{
+    const struct mc_direct_tall *tall = d->kernel->tall;
+    struct mc_direct_tall best = { DIRECT_ROWS, d->kernel->most };
+    for (int i = 0; i < 2 && s->pass != CONV_WEIGHTS; i++) {
+        const bool fits = tall[i].rows > 0 && 3 * conv_ceil(d->to, tall[i].rows) * tall[i].rows <= 4 * d->to;
+        if (fits && (best.rows == DIRECT_ROWS || d->positions / d->kernel->lanes == tall[i].vectors)) {
+            best = tall[i];
+        }
+    }
+    return best;
+}
+
 static void axes(struct direct *d, const struct mc_conv_shape *s)
 {
     int64_t rows = 0;
@@ -50,13 +79,12 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
         rows = i == 0 ? d->write[0].count : rows;
     }
     const int64_t lanes = d->kernel->lanes;
-    d->pitch = d->read[1].count;
+    d->pitch = d->read[1].count - shared_zeros(d, s);
     d->phases = s->pass == CONV_INPUTS ? s->stride[1] * s->stride[2] : 1;
     d->taps = s->k[1] * s->k[2];
     d->from = (s->pass == CONV_INPUTS ? s->f : s->c) / s->groups;
     d->to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
-    d->blocks = conv_ceil(d->to, DIRECT_ROWS);
-    d->own = s->pass != CONV_WEIGHTS && d->blocks <= OWN;
+    d->own = s->pass != CONV_WEIGHTS && d->to <= OWN * DIRECT_ROWS;
     /* The positions for which all source channels, as floats, fill the L2 cache. */
     const int64_t near = (int64_t)mc_cpu()->l2 / 4 / (d->from * d->read[0].stride * d->read[1].stride);
     const int64_t some = d->own ? MC_MAX(MC_MIN(near, (int64_t)3 * PART), (int64_t)PART / 4) : PART;
@@ -69,8 +97,13 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
                   high = d->own ? d->rows + max_reach(s, 1) : d->read[0].count;
     const int64_t reach = (above + max_reach(s, 1)) * d->pitch + d->positions + max_reach(s, 2);
     d->plane = conv_ceil(MC_MAX(high * d->pitch, reach), lanes) * lanes;
+    /* Planes at a distance that is a multiple of 1 KiB map to few sets of the L1 cache. */
+    d->plane += s->pass != CONV_WEIGHTS && d->plane % 256 == 0 ? lanes : 0;
     d->channel = d->plane * d->read[0].stride * d->read[1].stride;
     d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->positions), lanes) * lanes;
+    d->block = d->kernel->sum_tall ? best_block(d, s)
+                                   : (struct mc_direct_tall){ DIRECT_ROWS, d->kernel->most };
+    d->blocks = conv_ceil(d->to, d->block.rows);
 }
 
 static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
@@ -182,7 +215,7 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
     d->slots = slots;
     d->source_at = take(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
     d->dy_at = take(&at, weights ? images * s->f * d->dy : 0);
-    d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
+    d->w_at = take(&at, weights ? 0 : direct_filters(d, s));
     d->slot_at = at;
     d->slot_bytes = 0;
     take(&d->slot_bytes, weights ? 0 : direct_sums(d) + (d->own ? d->from * d->channel : 0));
@@ -195,6 +228,7 @@ static bool fit(struct direct *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const size_t cap = p->base.options.workspace;
+    d->stays = p->w_stays && s->pass != CONV_WEIGHTS;
     axes(d, s);
     d->woven = DIRECT_BY_VECTORS && s->pass == CONV_INPUTS && s->stride[2] == 2 && p->at.x[4] == 1;
     struct direct by_columns = *d;
@@ -245,6 +279,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         mc_free(d);
         return NULL;
     }
+    const int64_t each = d->from * d->taps * d->block.rows;
+    d->far = direct_filters(d, &p->s) * (int64_t)sizeof(float) > (int64_t)mc_cpu()->l2 / 2 ? each : 0;
     if (!list_taps(d, p)) {
         release(&d->base);
         mc_free(d);
@@ -256,6 +292,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         slots++;
     }
     d->base.workspace = lay_out(d, &p->s, d->images, slots);
+    if (d->stays) {
+        d->base.prepared = (size_t)direct_filters(d, &p->s) * sizeof(float);
+        d->base.prepare = mc_direct_prepare;
+    }
     return &d->base;
 }
 
@@ -298,7 +338,7 @@ static double plane_cost(const struct direct *d, const struct mc_conv_shape *s)
 /* Filters are packed number by number; for inputs the reads jump from filter to filter. */
 static double filter_cost(const struct direct *d, const struct mc_conv_problem *p)
 {
-    const double numbers = (double)(p->s.groups * d->blocks * DIRECT_ROWS) * (double)(d->from * d->taps);
+    const double numbers = d->stays ? 0 : (double)(p->s.f * d->from * d->taps);
     const bool far = p->s.pass == CONV_INPUTS && numbers * sizeof(float) > (double)mc_cpu()->l3 / 4;
     return numbers * (far ? 4e-9 : 1.3e-9);
 }
@@ -312,16 +352,18 @@ static double estimate(const struct mc_problem *p_)
     struct direct d = { .kernel = kernel() };
     fit(&d, p);
     const bool weights = s->pass == CONV_WEIGHTS;
+    const int64_t high = best_block(&d, s).rows,
+                  blocks = conv_ceil(d.to, high); /* also in the runtime library */
     const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
     const double positions = (double)d.positions * (double)d.parts,
-                 last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);
-    const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
+                 last = high != DIRECT_ROWS ? (double)high : (double)(d.to - (blocks - 1) * high);
+    const double rows = (double)((blocks - 1) * high) + MC_MAX(last, 2.2);
     const double dots_math = 0.78; /* of the peak */
     const double math = 2 * n * rows * from * taps * positions / mc_conv_peak(p);
     const double seconds = (weights ? math / dots_math * few_rows(&d) + sum_cost(&d, s)
-                                    : math / d.kernel->math + filter_cost(&d, p)) +
+                                    : math / d.kernel->math[high != DIRECT_ROWS] + filter_cost(&d, p)) +
                            plane_cost(&d, s) + mc_conv_copy(mc_conv_bytes(p));
-    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) +
+    return 3e-6 + seconds / mc_conv_threads(seconds, (double)blocks * n * (double)d.parts) +
            (seconds > 4e-6 ? 6e-6 : 0);
 }
 

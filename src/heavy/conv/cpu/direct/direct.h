@@ -9,14 +9,18 @@
 
 #include "base/base.h"
 
-enum { DIRECT_ROWS = 4 };   /* channels of the result in one block */
+/* Channels of the result in one block, where a kernel has no tall tiles or they are few. */
+enum { DIRECT_ROWS = 4 };
+/* Tall blocks: of `rows` channels, all of which are computed, by at most `vectors` vectors. */
+struct mc_direct_tall { int rows, vectors; };
 /* Rows of n floats to prefetch. Each step of a sum prefetches `each` cache lines. */
 struct mc_direct_ahead {
     const float *row;
     int64_t rows, step, n, at;
     int each;
 };
-/* out[r][j] = sum over k, t of w[k][t][r] * x[k * x_step + off[t] + j]; added to out if `add` */
+/* out[r][j] = sum over k, t of w[k][t][r] * x[k * x_step + off[t] + j]; added to out if `add`. w has DIRECT_ROWS
+ * numbers for each tap, or those of a tall block. */
 struct mc_direct_sum {
     const float *x, *w;
     float *out;
@@ -25,6 +29,7 @@ struct mc_direct_sum {
     int rows;
     bool add;
     struct mc_direct_ahead *ahead;  /* NULL: no prefetch */
+    int64_t far;                    /* tall blocks: w so far ahead is prefetched as well, in floats; 0: none */
     /* with one tap: x is also copied here, `vectors` vectors of a row at k * copy_step; NULL: no copy */
     float *copy;
     int64_t copy_step;
@@ -40,10 +45,14 @@ struct mc_direct_dots {
 };
 struct mc_direct_kernel {
     int lanes, most;        /* most: vectors of one call of sum, taps of one of dots */
-    /* for estimates: the fraction of the peak that sum reaches; seconds of a call of add_rows, and of each of
-     * its vectors and taps */
-    double math, add[2];
+    /* for estimates: the fraction of the peak that sum and sum_tall reach; seconds of a call of add_rows, and of
+     * each of its vectors and taps */
+    double math[2], add[2];
     void (*sum)(const struct mc_direct_sum *s, int vectors);
+    /* The same for tall blocks (rows 0: none), without `copy`; NULL in the runtime library, which is small and
+     * has the same bits in any blocks. */
+    struct mc_direct_tall tall[2];
+    void (*sum_tall)(const struct mc_direct_sum *s, int block, int vectors);
     void (*dots)(const struct mc_direct_dots *d);
     /* to[off[t] + i] += from[t * step + i] for i < n, in order of t. off ascends. Nothing else is written. */
     void (*add_rows)(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n);

@@ -12,8 +12,11 @@
 #define HIGH    2, 6, 3, 7
 #define NV      2
 #define EACH(F) F(1) F(2)
-#define MATH    0.5
+#define MATH    { 0.5, 0.5 }
 #define ADD     { 5e-9, 5e-9 }
+#define TALL    { { 0, 0 }, { 0, 0 } }
+#define EACH_TALL(F)
+enum { TALL_ROWS = 1, TALL_VECTORS = 1 };
 #include "heavy/conv/cpu/direct/body.h"
 
 const struct mc_direct_kernel *const mc_direct_plain = &kernel;

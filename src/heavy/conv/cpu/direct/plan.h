@@ -43,6 +43,9 @@ struct direct {
     struct direct_tap *tap;
     int64_t *off;                           /* tap[].off as an array */
     int64_t taps, from, to, blocks; /* taps; channels of a group read and computed; blocks of the latter */
+    struct mc_direct_tall block; /* channels of a block; vectors of one sum, at most */
+    bool stays;     /* w is packed in advance */
+    int64_t far;    /* floats of the filters of a block, which are prefetched; 0: all are in a cache */
     int64_t images;                         /* in a chunk */
     /* Forward of few channels, and weights with few filters: a channel has a plane for each column of taps,
      * as narrow as y, so that no position is computed in vain.  columns: their number, k[2]; 0: planes are
@@ -55,12 +58,28 @@ struct direct {
     int slots;
 };
 
+/* The elements [lo, hi) of an axis of a plane that exist in an array of `extent`. */
+static inline void mc_direct_inside(const struct direct_axis *a, int64_t phase, int64_t extent, int64_t *lo,
+                                    int64_t *hi)
+{
+    *lo = MC_MAX(conv_ceil(a->before - phase, a->stride), (int64_t)0);
+    *hi = MC_MIN(conv_ceil(extent + a->before - phase, a->stride), a->count);
+    *hi = MC_MAX(*hi, *lo);
+}
+
 /* floats of the sums of a task */
 static inline int64_t direct_sums(const struct direct *d)
 {
-    return (d->woven ? 2 : 1) * DIRECT_ROWS * d->positions;
+    return (d->woven ? 2 : 1) * d->block.rows * d->positions;
 }
 
 mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+void mc_direct_prepare(const struct mc_plan *plan, void *const *operand, void *prepared, void *workspace,
+                       int threads);
+/* floats of w, packed */
+static inline int64_t direct_filters(const struct direct *d, const struct mc_conv_shape *s)
+{
+    return d->blocks * s->groups * d->from * d->taps * d->block.rows;
+}
 
 #endif

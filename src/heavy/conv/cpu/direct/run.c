@@ -17,19 +17,27 @@ static float *at(const struct call *x, size_t offset)
 
 /* ---- copies ---- */
 
-/* The elements [lo, hi) of an axis of a plane that exist in an array of `extent`. */
-static void inside(const struct direct_axis *a, int64_t phase, int64_t extent, int64_t *lo, int64_t *hi)
+/* n adjacent floats, most often few. */
+static void copy_few(float *to, const float *from, int64_t n)
 {
-    *lo = MC_MAX(conv_ceil(a->before - phase, a->stride), (int64_t)0);
-    *hi = MC_MIN(conv_ceil(extent + a->before - phase, a->stride), a->count);
-    *hi = MC_MAX(*hi, *lo);
+    enum { PIECE = 8 };
+    if (n < PIECE) {
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = from[i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n - PIECE; i += PIECE) {
+        memcpy(to + i, from + i, PIECE * sizeof *to);
+    }
+    memcpy(to + n - PIECE, from + n - PIECE, PIECE * sizeof *to);
 }
 
 /* to[i] = from[i * step] */
 static void copy_row(const struct direct *d, float *to, const float *from, int64_t n, int64_t step)
 {
     if (step == 1) {
-        memcpy(to, from, (size_t)n * sizeof *to);
+        copy_few(to, from, n);
     } else if (step == 2 && DIRECT_BY_VECTORS) {
         d->kernel->halve(to, from, n);
     } else {
@@ -46,7 +54,7 @@ static void copy_plane(const struct direct *d, float *to, int64_t size, const st
     int64_t lo[2], hi[2];
     memset(to, 0, (size_t)size * sizeof *to);
     for (int i = 0; i < 2; i++) {
-        inside(&axis[i], phase[i], extent[i], &lo[i], &hi[i]);
+        mc_direct_inside(&axis[i], phase[i], extent[i], &lo[i], &hi[i]);
     }
     const int64_t step = axis[1].stride * stride[1];
     for (int64_t u = lo[0]; u < hi[0] && lo[1] < hi[1]; u++) {
@@ -75,22 +83,6 @@ static void copy_channel(const struct call *x, int64_t n, int64_t c, int64_t top
     }
 }
 
-/* n adjacent floats, most often few. */
-static void copy_few(float *to, const float *from, int64_t n)
-{
-    enum { PIECE = 8 };
-    if (n < PIECE) {
-        for (int64_t i = 0; i < n; i++) {
-            to[i] = from[i];
-        }
-        return;
-    }
-    for (int64_t i = 0; i < n - PIECE; i += PIECE) {
-        memcpy(to + i, from + i, PIECE * sizeof *to);
-    }
-    memcpy(to + n - PIECE, from + n - PIECE, PIECE * sizeof *to);
-}
-
 /* A plane of rows as wide as y: what tap `column` of each row of phase `phase` reads at x. */
 static void copy_column(const struct call *x, const float *from, int64_t phase, int64_t column, float *to)
 {
@@ -98,7 +90,7 @@ static void copy_column(const struct call *x, const float *from, int64_t phase, 
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->r.p->at.x;
     int64_t lo[2], hi[2];
-    inside(&d->read[0], phase, s->in[1], &lo[0], &hi[0]);
+    mc_direct_inside(&d->read[0], phase, s->in[1], &lo[0], &hi[0]);
     mc_conv_range(s, 2, column, &lo[1], &hi[1]);
     const int64_t n = MC_MAX(hi[1] - lo[1], (int64_t)0), step = s->stride[2] * stride[4];
     from += (phase - d->read[0].before) * stride[3] + conv_at(s, 2, lo[1], column) * stride[4];
@@ -108,10 +100,6 @@ static void copy_column(const struct call *x, const float *from, int64_t phase, 
     for (int64_t u = lo[0]; u < hi[0] && n; u++) {
         const float *line = from + u * d->read[0].stride * stride[3];
         float *row = to + u * d->pitch + lo[1];
-        if (step == 1) {
-            copy_few(row, line, n);
-            continue;
-        }
         copy_row(d, row, line, n, step);
     }
 }
@@ -151,23 +139,29 @@ static void dy_task(void *arg, int64_t task, int slot)
     copy_plane(d, at(x, d->dy_at) + task * d->dy, d->dy, d->write, none, from, s->out + 1, stride + 3);
 }
 
-/* Packs w of one block by phase, channel and tap as vectors of DIRECT_ROWS, with zeros after the last row. */
+/* Packed w: what was prepared, or this call's. */
+static float *filters(const struct call *x)
+{
+    return x->r.prepared ? (float *)(void *)x->r.prepared : at(x, x->d->w_at);
+}
+
+/* Packs w of one block by phase, channel and tap as vectors of d->block.rows, with zeros after the last row. */
 static void w_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct direct *d = x->d;
     const bool inputs = x->r.p->s.pass == CONV_INPUTS;
-    const int64_t g = task / d->blocks, row = task % d->blocks * DIRECT_ROWS, *stride = x->r.p->at.w;
+    const int64_t g = task / d->blocks, row = task % d->blocks * d->block.rows, *stride = x->r.p->at.w;
     const int64_t to_step = stride[inputs ? 1 : 0], from_step = stride[inputs ? 0 : 1];
-    const int64_t rows = MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
+    const int64_t rows = MC_MIN(d->to - row, (int64_t)d->block.rows);
     const float *w = (const float *)(const void *)x->r.at[CONV_W] +
                      g * (inputs ? d->from : d->to) * stride[0];
-    float *to = at(x, d->w_at) + task * d->taps * d->from * DIRECT_ROWS;
+    float *to = filters(x) + task * d->taps * d->from * d->block.rows;
     (void)slot;
     for (int64_t phase = 0; phase < d->phases; phase++) {
         for (int64_t k = 0; k < d->from; k++) {
-            for (int64_t t = d->first[phase]; t < d->first[phase + 1]; t++, to += DIRECT_ROWS) {
-                for (int64_t r = 0; r < DIRECT_ROWS; r++) {
+            for (int64_t t = d->first[phase]; t < d->first[phase + 1]; t++, to += d->block.rows) {
+                for (int64_t r = 0; r < d->block.rows; r++) {
                     to[r] = r < rows ? w[(row + r) * to_step + k * from_step + d->tap[t].w] : 0;
                 }
             }
@@ -185,18 +179,23 @@ static void sum_phase(const struct call *x, const float *source, const float *w,
     const struct direct *d = x->d;
     const int64_t taps = d->first[phase + 1] - d->first[phase], vectors = d->positions / d->kernel->lanes;
     const int64_t most = MC_MAX(TERMS / MC_MAX(taps, (int64_t)1), (int64_t)1),
-                  calls = conv_ceil(vectors, d->kernel->most);
+                  calls = conv_ceil(vectors, d->block.vectors);
     int64_t k = 0;
     do {
         struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel,
                                    .out_step = out_step, .channels = MC_MIN(most, d->from - k),
                                    .taps = taps, .rows = rows, .add = k > 0 };
-        s.w = w + k * taps * DIRECT_ROWS;
+        s.w = w + k * taps * d->block.rows;
         for (int64_t i = 0; i < calls; i++) {
             const int64_t v = vectors * i / calls, stop = vectors * (i + 1) / calls;
             s.x = source + k * d->channel + v * d->kernel->lanes;
             s.out = out + v * d->kernel->lanes;
-            d->kernel->sum(&s, (int)(stop - v));
+            s.far = i == 0 ? d->far : 0;
+            if (d->block.rows != DIRECT_ROWS) {
+                d->kernel->sum_tall(&s, d->block.rows, (int)(stop - v));
+            } else {
+                d->kernel->sum(&s, (int)(stop - v));
+            }
         }
         k += most;
     } while (k < d->from);
@@ -232,7 +231,7 @@ static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_
     const int64_t both[2] = { phase / d->write[1].stride, phase % d->write[1].stride };
     int64_t lo[2], hi[2];
     for (int i = 0; i < 2; i++) {
-        inside(&d->write[i], both[i], extent[1 + i], &lo[i], &hi[i]);
+        mc_direct_inside(&d->write[i], both[i], extent[1 + i], &lo[i], &hi[i]);
     }
     for (int64_t u = MC_MAX(lo[0], top); u < MC_MIN(hi[0], top + d->rows); u++) {
         const int64_t row = u * d->write[0].stride + both[0] - d->write[0].before;
@@ -251,7 +250,7 @@ static void write_both(const struct call *x, int64_t n, int64_t channel, int64_t
     const int64_t first = d->write[1].before, *stride = p->at.x;
     float *to = (float *)(void *)x->r.result + n * stride[0] + channel * stride[1];
     int64_t lo, hi;
-    inside(&d->write[0], row_phase, p->s.in[1], &lo, &hi);
+    mc_direct_inside(&d->write[0], row_phase, p->s.in[1], &lo, &hi);
     for (int64_t u = MC_MAX(lo, top); u < MC_MIN(hi, top + d->rows); u++) {
         const int64_t row = u * d->write[0].stride + row_phase - d->write[0].before,
                       at_row = (u - top) * d->pitch;
@@ -280,9 +279,9 @@ static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t
 {
     const struct direct *d = x->d;
     const int64_t groups = x->r.p->s.groups, g = image % groups, n = x->first + image / groups;
-    const int64_t top = part * d->rows, row = block * DIRECT_ROWS;
-    const int rows = (int)MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
-    const float *w = at(x, d->w_at) + (g * d->blocks + block) * d->taps * d->from * DIRECT_ROWS;
+    const int64_t top = part * d->rows, row = block * d->block.rows;
+    const int rows = (int)MC_MIN(d->to - row, (int64_t)d->block.rows);
+    const float *w = filters(x) + (g * d->blocks + block) * d->taps * d->from * d->block.rows;
     if (d->in_place) {
         const int64_t *stride = x->r.p->at.y;
         sum_phase(x, source, w, 0, rows,
@@ -292,8 +291,8 @@ static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t
     }
     const bool both = DIRECT_BY_VECTORS && d->woven && !x->r.c0;
     for (int64_t phase = 0; phase < d->phases; phase++) {
-        float *const sums = out + (both ? phase % 2 * DIRECT_ROWS * d->positions : 0);
-        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, sums, d->positions);
+        float *const sums = out + (both ? phase % 2 * d->block.rows * d->positions : 0);
+        sum_phase(x, source, w + d->first[phase] * d->from * d->block.rows, phase, rows, sums, d->positions);
         for (int r = 0; r < rows && both && phase % 2; r++) {
             const float *const from[2] = { out + r * d->positions, sums + r * d->positions };
             write_both(x, n, g * d->to + row + r, phase / 2, top, from);
@@ -474,6 +473,15 @@ static void join_task(void *arg, int64_t f, int slot)
 
 /* ---- a call ---- */
 
+void mc_direct_prepare(const struct mc_plan *plan, void *const *operand, void *prepared, void *workspace,
+                       int threads)
+{
+    const struct direct *d = (const struct direct *)(const void *)plan;
+    struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
+    x.r.prepared = prepared;
+    mc_team_tasks(w_task, &x, d->blocks * x.r.p->s.groups, x.r.threads, x.r.threads, mc_conv_work(x.r.p) / 8);
+}
+
 mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct direct *d = (const struct direct *)(const void *)plan;
@@ -487,7 +495,7 @@ mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *
         mc_team_tasks(join_task, &x, s->f, x.r.threads, x.r.threads, (double)(d->numbers * d->shares) * 1e-9);
         return MC_OK;
     }
-    if (!weights) {
+    if (!weights && !x.r.prepared) {
         mc_team_tasks(w_task, &x, d->blocks * s->groups, x.r.threads, x.r.threads, work / 8);
     }
     for (x.first = 0; x.first < s->n; x.first += x.n) {

@@ -126,9 +126,15 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
         s->width = padded(d, slim ? d->all[s->lane] : d->block[s->lane]);
         const int64_t rows = slim ? d->all[s->row] : d->block[s->row];
         const int64_t many = together ? d->frequencies : rows;
+        /* Filters that products read by columns are in panels: they come from memory, in order. */
+        const int64_t columns = d->kernel->columns;
+        const bool panels = FFT_PANELS && role == CONV_W && role == d->b && !slim && s->width > columns;
+        const int64_t pieces = panels ? conv_ceil(s->width, columns) : 1;
+        s->width = panels ? columns : s->width;
         const int64_t near = d->numbers * s->width,
                       /* no multiple of the distance at which sets of the cache repeat */
-            far = many * near + LINE / 4;
+            far = pieces * many * near + LINE / 4;
+        s->panel = panels ? many * near : 0;
         s->step = together ? near : far;
         s->next = together ? far : near;
         s->at = at;

@@ -360,7 +360,7 @@ SIZES(12)
 #include "heavy/conv/cpu/winograd_body.h"
 
 static const struct mc_fft_kernel kernel = {
-    .lanes = L, .math = MATH, .turn = TURN_CYCLES,
+    .lanes = L, .columns = NV * L, .math = MATH, .turn = TURN_CYCLES,
     .forward = { forward8, forward16, forward32, forward64, forward12 },
     .inverse = { inverse8, inverse16, inverse32, inverse64, inverse12 },
     .filter_rows = { filter_rows8, filter_rows16, filter_rows32, filter_rows64, filter_rows12 },

@@ -30,6 +30,12 @@ struct mc_fft_window {
 };
 /* c (rows, columns) = a (rows, depth) * b (depth, columns), added to c if `add`. real_product is real,
  * product complex. */
+/* Are filters in panels?  Not in the runtime library, which is small and has the same bits without them. */
+#ifdef MC_RUNTIME
+enum { FFT_PANELS = 0 };
+#else
+enum { FFT_PANELS = 1 };
+#endif
 struct mc_fft_product {
     int64_t rows, columns, depth;
     /* the part of depth that is summed at once: its error is less than of one long sum, and b stays in
@@ -39,6 +45,7 @@ struct mc_fft_product {
     float *c;
     /* columns are contiguous and a multiple of the vector length */
     int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;
+    int64_t b_panel;            /* b is in panels of the kernel's columns, at this distance; 0: it is not */
     bool add;
     /* floats to the operands of the next product, which is prefetched; 0: none */
     int64_t a_ahead, b_ahead, c_ahead;
@@ -56,7 +63,7 @@ struct mc_fft_taps {
     bool first;
 };
 struct mc_fft_kernel {
-    int lanes;
+    int lanes, columns;         /* columns: of a product's tile */
     double math;                /* fraction of the peak that products reach */
     double turn[FFT_SIZES];     /* cycles for each element of a tile, to transform all lanes */
     mc_fft_forward *forward[FFT_SIZES]; /* computes four times the values of the transform */

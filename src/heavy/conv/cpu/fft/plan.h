@@ -22,8 +22,9 @@ enum { FFT = 0, WINOGRAD2 = -1, WINOGRAD4 = -2 }; /* 0 and above: an index of th
 /* Spectra of one operand's block: one letter is the row, the other is in the lanes. */
 struct spectra {
     int row, lane;              /* letters */
-    /* floats from re to im of a row; from a frequency to the next; from a row to the next */
-    int64_t width, step, next;
+    /* floats from re to im of a row; from a frequency to the next; from a row to the next; between panels of
+     * columns, in which a product reads filters in order; 0: there is but one */
+    int64_t width, step, next, panel;
     size_t at, bytes;           /* offset in the workspace */
     bool far;                   /* larger than the caches */
 };
@@ -111,6 +112,12 @@ static inline float *fft_spectra(const struct mc_fft_call *x, int role)
                          ? x->r.prepared + (size_t)fft_filter_block(x) * s->bytes
                          : x->r.workspace + s->at;
     return (float *)(void *)at;
+}
+/* row i, lanes from j on */
+static inline float *fft_place(const struct mc_fft_call *x, int role, int64_t i, int64_t j)
+{
+    const struct spectra *s = &x->d->s[role];
+    return fft_spectra(x, role) + i * s->next + (FFT_PANELS && s->panel ? j / s->width * s->panel + j % s->width : j);
 }
 static inline float *fft_slot(const struct mc_fft_call *x, int slot)
 {

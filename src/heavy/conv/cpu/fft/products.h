@@ -78,6 +78,11 @@ FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bo
     }
 }
 
+FUSED const float *b_at(const struct mc_fft_product *p, int64_t column)
+{
+    return p->b + (FFT_PANELS && p->b_panel ? column / (NV * L) * p->b_panel + column % (NV * L) : column);
+}
+
 /* Prefetches the part of the next product's operands that this tile uses of the current ones. */
 static TARGET __attribute__((noinline)) void fetch_ahead(bool real, int mr, int nv,
                                                         const struct mc_fft_product *p, int64_t i,
@@ -87,7 +92,7 @@ static TARGET __attribute__((noinline)) void fetch_ahead(bool real, int mr, int 
                   rows = depth * (i / mr + 1) / parts - from;
     const int64_t height = MC_MIN(p->rows - i, (int64_t)mr);
     for (int im = 0; im < (real ? 1 : 2); im++) {
-        const float *a = p->a + p->a_ahead + im * p->a_im, *b = p->b + p->b_ahead + im * p->b_im + column;
+        const float *a = p->a + p->a_ahead + im * p->a_im, *b = b_at(p, column) + p->b_ahead + im * p->b_im;
         fetch(b + (k + from) * p->b_depth, rows, p->b_depth, nv * L, false);
         if (column == 0 && p->a_depth == 1) {
             fetch(a + i * p->a_row + k, height, p->a_row, depth, false);
@@ -106,7 +111,7 @@ FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p
     const bool add = p->add || k > 0;
     const int most = real ? REAL_MR : MR;
     for (int64_t i = 0; i < p->rows; i += most) {
-        const float *a = p->a + i * p->a_row + k * p->a_depth, *b = p->b + column + k * p->b_depth;
+        const float *a = p->a + i * p->a_row + k * p->a_depth, *b = b_at(p, column) + k * p->b_depth;
         float *c = p->c + i * p->c_row + column;
         if (p->c_ahead) {
             fetch_ahead(real, most, nv, p, i, column, k, depth);

@@ -133,13 +133,11 @@ static void forward_task(void *arg, int64_t task, int slot)
     if (d->which < 0) {
         const bool narrow = pass == CONV_WEIGHTS && x->role == CONV_Y;
         const int role = x->role == CONV_W ? WINOGRAD_FILTER : narrow ? WINOGRAD_NARROW : WINOGRAD_WHOLE;
-        d->kernel->winograd_forward[fft_winograd(d)](&w, role, fft_spectra(x, x->role) + i * s->next + j,
-                                                     s->step);
+        d->kernel->winograd_forward[fft_winograd(d)](&w, role, fft_place(x, x->role, i, j), s->step);
         return;
     }
     d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far,
-                                 fft_slot(x, slot), fft_spectra(x, x->role) + i * s->next + j, s->step,
-                                 s->width);
+                                 fft_slot(x, slot), fft_place(x, x->role, i, j), s->step, s->width);
 }
 
 void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j,
@@ -216,6 +214,7 @@ struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x)
         .a_im = a->width,
         .b_depth = b->next,
         .b_im = b->width,
+        .b_panel = b->panel,
         .c_row = c->next,
         .c_im = c->width,
     };

@@ -105,11 +105,14 @@ static const struct {
     { "maximum(conv(x, W, border=1, algo='winograd'), 0)", "", 4, { 2, 20, 13, 14 }, { 18, 20, 3, 3 } },
     { "conv(x, W, border=1, algo='winograd4')", "", 4, { 1, 33, 14, 15 }, { 40, 33, 3, 3 } },
     { "conv(x, W, border=1, groups=2, algo='winograd4')", "", 4, { 1, 12, 14, 15 }, { 10, 6, 3, 3 } },
-    { "conv(x, W, border=2, algo='fft')", "", 4, { 2, 7, 20, 21 }, { 9, 7, 5, 5 } },
-    { "conv(x, W, border=1, algo='fft')", "", 4, { 1, 33, 28, 28 }, { 65, 33, 3, 3 } },
+    { "conv(x, W, border=6, algo='fft')", "", 4, { 2, 7, 20, 20 }, { 9, 7, 13, 13 } },
+    { "conv(x, W, border=12, algo='fft')", "", 4, { 1, 9, 28, 28 }, { 35, 9, 25, 25 } },
+    { "conv(x, W, border=1, algo='direct')", "", 4, { 1, 21, 14, 14 }, { 67, 21, 3, 3 } },
+    { "maximum(conv(x, W, border=2, stride=2, groups=3, algo='direct'), 0)", "", 4, { 2, 15, 23, 19 }, { 30, 5, 5, 3 } },
+    { "conv(x, W, border=1, algo='direct')", "", 4, { 1, 130, 7, 7 }, { 40, 130, 3, 3 } }, /* sums in pieces */
     /* several blocks of filters */
     { "conv(x, W, border=1, algo='winograd4')", "workspace=700K", 4, { 1, 64, 28, 28 }, { 64, 64, 3, 3 } },
-    { "conv(x, W, border=1, algo='fft')", "workspace=700K", 4, { 1, 64, 28, 28 }, { 64, 64, 3, 3 } },
+    { "conv(x, W, border=6, algo='fft')", "workspace=700K", 4, { 1, 32, 28, 28 }, { 32, 32, 13, 13 } },
 };
 
 /* What this file says is of the processor: nothing is prepared on the tests' own device. */

@@ -28,6 +28,24 @@ TEST(timer_times)
     }
 }
 
+static int prepared;
+
+static void long_preparation(void *arg)
+{
+    (void)arg;
+    prepared++;
+    spin(2e-3);
+}
+
+TEST(timer_leaves_out_what_comes_before_each_call)
+{
+    double t = 100e-6;
+    calls = fail_at = prepared = 0;
+    const struct mc_timing got = mc_time_each(long_preparation, work, &t, 20e-3, 0);
+    CHECK(got.n > 0 && got.least >= t && got.least < 1e-3, "%g", got.least);
+    CHECK(prepared == calls, "prepared %d times for %d calls", prepared, calls);
+}
+
 TEST(timer_tells_of_failures)
 {
     for (int at = 1; at < 4; at++) {

@@ -218,8 +218,8 @@ bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char 
  * take twice as long). */
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
 /* The same, calling `before` before each call of run, whose time is not counted. */
-struct mc_timing mc_time_each(void (*before)(void *arg), mc_status (*run)(void *arg), void *arg, double budget,
-                              double hopeless);
+struct mc_timing mc_time_each(void (*before)(void *arg), mc_status (*run)(void *arg), void *arg,
+                              double budget, double hopeless);
 /* ---- wisdom.c: all calls lock.  The file is written as a whole, by rename.  A damaged or foreign file is
  * ignored.  Functions to print, import and clear wisdom are public ---- */
 bool mc_wisdom_find(const char *key, char solver[64], double *seconds);

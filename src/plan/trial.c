@@ -6,8 +6,8 @@
  * - A plan that is expected to take longer than the time that is left is not run at all.  What a first run
  *   takes more than the others, as it touches new memory, is not counted.  A plan whose estimate is near that
  *   of the best may take as much time again.
- * - An operand that stays the same, prepared or not, is read from memory if it is large: in a program, those of
- *   the other steps are in the caches.
+ * - An operand that stays the same, prepared or not, and the workspace are read from memory if that operand
+ *   is large: in a program, those of the other steps are in the caches.
  * - A plan with a solver that has `doubted` (plan.h) and that is faster than the best must be as exact as
  *   the problem demands.  The result of its last run is checked.
  *
@@ -128,7 +128,7 @@ static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *pla
     const bool far = 4 * c.bytes > mc_cpu()->l2;
     struct mc_timing got = site ? site->time(call, &c, t->each, most)
                                 : mc_time_each(far ? evict : NULL, call, &c, t->each, most);
-    if (far) { /* what memory gives varies, and a program sees the usual time */
+    if (far) { /* the least is luck with memory, a program sees the usual time */
         got.least = got.median;
     }
     if (plan->prepare) {

@@ -1,7 +1,7 @@
 /* body.h: the direct sums, compiled for each instruction set by the file that includes it. That file defines
- * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH and ADD for estimates, EACH_TALL(F)
- * and TALL for all shapes (rows, vectors) of a tall block and for its two largest, TALL_ROWS and TALL_VECTORS,
- * and OWN_ADD_ROWS if it has an add_rows of its own; and
+ * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH and ADD for estimates; EACH_TALL(F)
+ * for all shapes (rows, vectors) of a tall block, TALL for the two largest, TALL_ROWS and TALL_VECTORS; and
+ * OWN_ADD_ROWS if it has an add_rows of its own; and
  * EVENS, LOW and HIGH, orders of the elements of two vectors: every second one of 2 * L - 1, the last L of
  * which are the second vector; alternate ones of both, of their lower and upper halves.
  *

@@ -19,8 +19,8 @@ struct mc_direct_ahead {
     int64_t rows, step, n, at;
     int each;
 };
-/* out[r][j] = sum over k, t of w[k][t][r] * x[k * x_step + off[t] + j]; added to out if `add`. w has DIRECT_ROWS
- * numbers for each tap, or those of a tall block. */
+/* out[r][j] = sum over k, t of w[k][t][r] * x[k * x_step + off[t] + j]; added to out if `add`. w has as many
+ * numbers for each tap as a block has rows. */
 struct mc_direct_sum {
     const float *x, *w;
     float *out;
@@ -29,7 +29,7 @@ struct mc_direct_sum {
     int rows;
     bool add;
     struct mc_direct_ahead *ahead;  /* NULL: no prefetch */
-    int64_t far;                    /* tall blocks: w so far ahead is prefetched as well, in floats; 0: none */
+    int64_t far;                    /* tall blocks: w so many floats ahead is prefetched; 0: nothing is */
     /* with one tap: x is also copied here, `vectors` vectors of a row at k * copy_step; NULL: no copy */
     float *copy;
     int64_t copy_step;
@@ -45,12 +45,12 @@ struct mc_direct_dots {
 };
 struct mc_direct_kernel {
     int lanes, most;        /* most: vectors of one call of sum, taps of one of dots */
-    /* for estimates: the fraction of the peak that sum and sum_tall reach; seconds of a call of add_rows, and of
-     * each of its vectors and taps */
+    /* for estimates: the fraction of the peak that sum and sum_tall reach; seconds of a call of add_rows, and
+     * of each of its vectors and taps */
     double math[2], add[2];
     void (*sum)(const struct mc_direct_sum *s, int vectors);
-    /* The same for tall blocks (rows 0: none), without `copy`; NULL in the runtime library, which is small and
-     * has the same bits in any blocks. */
+    /* The same for tall blocks (rows 0: none), without `copy`; NULL in the runtime library, which is small
+     * and has the same bits in any blocks. */
     struct mc_direct_tall tall[2];
     void (*sum_tall)(const struct mc_direct_sum *s, int block, int vectors);
     void (*dots)(const struct mc_direct_dots *d);

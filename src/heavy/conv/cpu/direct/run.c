@@ -145,7 +145,7 @@ static float *filters(const struct call *x)
     return x->r.prepared ? (float *)(void *)x->r.prepared : at(x, x->d->w_at);
 }
 
-/* Packs w of one block by phase, channel and tap as vectors of d->block.rows, with zeros after the last row. */
+/* Packs w of one block by phase, channel and tap as vectors of its rows, with zeros after the last row. */
 static void w_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;

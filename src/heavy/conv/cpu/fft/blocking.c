@@ -7,7 +7,7 @@
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, LARGE = 2 << 20, PARTS = 12 };
 /* Spectra stay only if they are at most so many times as large as the filters: memory is slow. */
-enum { SWELLS = 8 };
+enum { SWELLS = 12 };
 /* for each byte that one of many threads moves from or to memory; SLIM_: with slim filters */
 static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05;
 /* For each vector of a product, to begin and store its tile; for each byte of spectra, in whichever cache;
@@ -384,11 +384,6 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
     return true;
 }
 
-static int64_t filter_bytes(const struct mc_conv_shape *s)
-{
-    return s->f * (s->c / s->groups) * s->k[1] * s->k[2] * (int64_t)sizeof(float);
-}
-
 /* Chooses the size of tiles with the least cost. False: none fits. */
 bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
 {
@@ -403,7 +398,7 @@ bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
         if (!fit(&one, &p->s, p->base.options.workspace)) {
             continue;
         }
-        one.stays = p->w_stays && (int64_t)mc_fft_prepared(&one, p->s.groups) <= SWELLS * filter_bytes(&p->s);
+        one.stays = p->w_stays && one.numbers * one.frequencies <= SWELLS * p->s.k[1] * p->s.k[2];
         const double cost = mc_fft_cycles(&one, &p->s);
         if (!found || cost < least) {
             *d = one;

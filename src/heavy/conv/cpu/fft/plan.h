@@ -117,7 +117,8 @@ static inline float *fft_spectra(const struct mc_fft_call *x, int role)
 static inline float *fft_place(const struct mc_fft_call *x, int role, int64_t i, int64_t j)
 {
     const struct spectra *s = &x->d->s[role];
-    return fft_spectra(x, role) + i * s->next + (FFT_PANELS && s->panel ? j / s->width * s->panel + j % s->width : j);
+    const bool panels = FFT_PANELS && s->panel;
+    return fft_spectra(x, role) + i * s->next + (panels ? j / s->width * s->panel + j % s->width : j);
 }
 static inline float *fft_slot(const struct mc_fft_call *x, int slot)
 {

@@ -76,6 +76,55 @@ TEST(cuda_boxes_of_unaligned_operands)
     mc_plan_free(plan);
 }
 
+/* ---- gradients of filters ---- */
+
+/* Filters whose contiguous axis is `axis`: filters (0) or channels (1). */
+static void lay_filters(struct mc_conv_problem *p, int axis)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t other = axis == 0 ? s->c : s->f, own = axis == 0 ? s->f : s->c;
+    const int64_t tap = axis == 0 ? own * other : own, line = tap * s->k[2];
+    p->at.w[axis] = 1;
+    p->at.w[1 - axis] = axis == 0 ? own : line * s->k[1];
+    p->at.w[2] = line * s->k[1];
+    p->at.w[3] = line;
+    p->at.w[4] = tap;
+}
+
+/* Boxes that end outside of y, taps that read inside from few boxes or none, strides and dilation, units that
+ * end within a tile, tiles that one block sums and others that many share, results that lie either way and
+ * backwards, added to others. */
+TEST(cuda_boxes_of_weights)
+{
+    static const char *const shapes[] = {
+        "n5c64f32 i9x8 k3x3 p1x1", "n33c8f72 i5x6 k3x3 p2x2 flip", "n3c40f200 i13x13 k3x3",
+        "n2c16f264 i20x17 k5x4 s2x2 p2x1", "n1c8f8 i40 k7 p3", "n2c72f24 i15x15 k3x3 d2x2 p2x2",
+        "n2c8f16 i3x3 k1x1 p2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1",
+        "n3c136f520 i9x11 k1x1", "n2c32f64 i300 k2 d16", "n1c256f32 i65x65 k1x2 p0x1", "n1c520f264 i8x8 k2x2 p3x0 d5x1",
+        "n2c64f64 i31x29 k3x3 s3x8 p1x1", "n17c320f160 i7x7 k1x1", "n1c64f64 i24x24 k3x3 d12x12 p12x12 flip",
+    };
+    static const int kinds[] = { 4, 14, 12, 5 };
+    struct column_sums t = { 0 };
+    int wanted = 0;
+    HOPPER_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int axis = 0; axis < 2; axis++) {
+            for (size_t v = 0; v < NELEM(kinds); v++) {
+                struct variant kind = variants[kinds[v]];
+                kind.layout = B01C;
+                struct mc_conv_problem p = convolution(shapes[s], CONV_WEIGHTS, &kind);
+                lay_filters(&p, axis);
+                p.alpha = v == 3 ? -0.5 : 1;
+                p.beta = v == 1 ? 1 : v == 3 ? 0.25 : 0;
+                one(&p.base, &mc_conv_cuda_tma_weights, &t);
+                wanted++;
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
+}
+
 /* ---- who makes which tile ---- */
 
 /* In how many tiles each place of each image is, and each column; a tile beyond all of them is none. */

@@ -23,8 +23,13 @@ struct box {
 static const char text[] = {
 #include "heavy/conv/cuda/implicit/tma_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text,
-                                               &mc_gemm_hopper_text };
+static const char boxes[] = {
+#include "heavy/conv/cuda/implicit/tma_box_text.h"
+    , 0 };
+const struct mc_cuda_text mc_conv_tma_box_text = { "heavy/conv/cuda/implicit/tma_box.cu", boxes,
+                                                   &mc_gemm_hopper_text },
+                          mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text,
+                                               &mc_conv_tma_box_text };
 
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
 {
@@ -292,17 +297,12 @@ static bool small(const struct mc_conv_problem *p)
     return ok;
 }
 
-static const char *refuse(const struct mc_problem *p_)
+const char *mc_conv_tma_limits(const struct mc_conv_problem *p)
 {
-    const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    return mc_hopper_refuse()                          ? mc_hopper_refuse()
-           : mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
-           : p->wide                 ? "sums in float32, and conv.precision asks for float64"
-           : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : s->pass == CONV_WEIGHTS ? "computes forward and gradients of inputs"
-           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
-               ? "computes gradients of inputs for stride 1 only"
+    return mc_hopper_refuse()  ? mc_hopper_refuse()
+           : p->wide           ? "sums in float32, and conv.precision asks for float64"
+           : mc_conv_hollow(p) ? mc_conv_hollow(p)
            : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
            : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
                ? "takes one or two spatial axes"
@@ -310,6 +310,17 @@ static const char *refuse(const struct mc_problem *p_)
            : !small(p)  ? "does not take sizes this large"
            : !mc_cuda_has_tensor_map() ? "requires a driver that makes tensor maps"
                                        : NULL;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
+           : s->pass == CONV_WEIGHTS                 ? "computes forward and gradients of inputs"
+           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
+               ? "computes gradients of inputs for stride 1 only"
+               : mc_conv_tma_limits(p);
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -1,0 +1,300 @@
+/* tma_weights_tiling.c: divides gradients of filters (tma_weights.cu) into tiles, and the steps of tiles among
+ * blocks.
+ *
+ * A tile's steps are the boxes of positions from which one of its taps reads inside the image: a rectangle of
+ * lines and positions, of all images.
+ *
+ * Invariant: a box has at most 16 ks positions. */
+#include "heavy/conv/cuda/implicit/tma.h"
+#include <math.h>
+
+enum { MOST_KS = 8, MOST_BOX = 256, MOST_TILES = 1 << 16, MOST_SLOTS = 8, ROUNDED = 1024,
+       BARRIERS = 2 * MOST_SLOTS * 8, LEAST_SLOTS = 3 };
+
+typedef struct mc_conv_tma_weights_args args;
+typedef struct mc_conv_tma_weights_tiling tiling;
+
+static int rows(const tiling *c)        /* in units */
+{
+    return c->down * c->mi;
+}
+
+static int columns(const tiling *c)
+{
+    return c->across * c->q;
+}
+
+int mc_conv_tma_weights_slots(const tiling *c)
+{
+    const size_t slot = (size_t)((rows(c) + columns(c)) * c->ks * 16) * MC_CUDA_ROW;
+    return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
+}
+
+/* ---- the boxes of a tile ---- */
+
+struct range { int first, count; };     /* boxes along an axis */
+
+/* The boxes from which tap k reads inside the image. */
+static struct range reached(const args *a, int axis, int k, int box)
+{
+    const int at = a->pad[axis] - k * a->dilation[axis], s = a->stride[axis];
+    const int low = at > 0 ? (at + s - 1) / s : 0, high = a->in[axis] - 1 + at;
+    const int last = high < 0 ? -1 : MC_MIN(high / s, a->out[axis] - 1);
+    return last < low ? (struct range){ 0, 0 } : (struct range){ low / box, last / box - low / box + 1 };
+}
+
+static struct range united(struct range a, struct range b)
+{
+    const int first = MC_MIN(a.first, b.first), end = MC_MAX(a.first + a.count, b.first + b.count);
+    return a.count == 0 ? b : b.count == 0 ? a : (struct range){ first, end - first };
+}
+
+/* The units of taps from `unit` on: boxes along lines and positions. */
+static void boxes(const args *a, const tiling *c, int unit, struct range of[2])
+{
+    const int units = c->taps_down ? rows(c) : columns(c), taps = a->k[0] * a->k[1];
+    const int last = MC_MIN((unit + units - 1) / a->chunks, taps - 1);
+    of[0] = of[1] = (struct range){ 0, 0 };
+    for (int tap = unit / a->chunks; tap <= last; tap++) {
+        const struct range y = reached(a, 0, tap / a->k[1], c->box[1]),
+                           x = reached(a, 1, tap % a->k[1], c->box[2]);
+        if (y.count > 0 && x.count > 0) {
+            of[0] = united(of[0], y);
+            of[1] = united(of[1], x);
+        }
+    }
+}
+
+/* The units along rows (0) or columns (1). */
+static int all_units(const args *a, const tiling *c, int axis)
+{
+    return (axis == 0) == c->taps_down ? a->k[0] * a->k[1] * a->chunks
+                                       : (int)conv_ceil(a->filters, TMA_UNIT);
+}
+
+/* The tile of an index, without its steps' share. Rows change fastest. */
+static struct mc_conv_tma_weights_job tile(const args *a, const tiling *c, int64_t index)
+{
+    const int64_t down = conv_ceil(all_units(a, c, 0), rows(c));
+    struct mc_conv_tma_weights_job j = { .row = (int)(index % down) * rows(c),
+                                         .column = (int)(index / down) * columns(c),
+                                         .part = -1 };
+    struct range of[2];
+    boxes(a, c, c->taps_down ? j.row : j.column, of);
+    j.line = of[0].first * c->box[1];
+    j.position = of[1].first * c->box[2];
+    j.lines = of[0].count;
+    j.positions = of[1].count;
+    j.count = (int)conv_ceil(a->images, c->box[0]) * of[0].count * of[1].count;
+    return j;
+}
+
+/* ---- estimates ---- */
+
+/* Seconds on one multiprocessor of an H200: 64 terms of 128 sums; a byte of operands arrives; a sum is
+ * stored; start and end; the launch of a second kernel; a byte of parts is read. */
+static const double multiplied = 4 / 1.7e9 / 128, came = 1 / 87e9, left = 1.0e-10, around = 4e-6,
+                    again = 2e-6, gathered = 1 / 2.5e12;
+
+static double step_seconds(const tiling *c)
+{
+    const double area = (double)(rows(c) * columns(c)) * TMA_UNIT * TMA_UNIT,
+                 bytes = (double)(rows(c) + columns(c)) * c->ks * 16 * MC_CUDA_ROW;
+    return 2e-8 + MC_MAX(area * multiplied * c->ks / 4, bytes * came);
+}
+
+/* Sets splits and seconds. steps: of all tiles. */
+static void estimate_splits(tiling *c, double steps)
+{
+    const int blocks = mc_cuda_multiprocessors();
+    const double step = step_seconds(c), tiles = (double)c->tiles,
+                 area = (double)(rows(c) * columns(c)) * TMA_UNIT * TMA_UNIT, each = ceil(steps / tiles),
+                 waves = ceil(tiles / blocks);
+    c->splits = 1;
+    c->seconds = around + waves * (each * step + left * area);
+    const int most = (int)MC_MIN(blocks / tiles, each);
+    for (int n = 2; n <= most; n++) {
+        const double seconds = around + again + ceil(each / n) * step + left * area +
+                               n * tiles * area * 4 * gathered;
+        c->splits = seconds < c->seconds ? n : c->splits;
+        c->seconds = MC_MIN(seconds, c->seconds);
+    }
+    const double shared = around + again + ceil(steps / blocks) * step * 1.05 +
+                          left * area * (1 + tiles / blocks) + (blocks + tiles) * area * 4 * gathered;
+    if (shared < c->seconds && steps > blocks) {
+        c->splits = 0;
+        c->seconds = shared;
+    }
+}
+
+static void estimate_tiles(const args *a, tiling *c)
+{
+    const int64_t down = conv_ceil(all_units(a, c, 0), rows(c)),
+                  across = conv_ceil(all_units(a, c, 1), columns(c)), along = c->taps_down ? down : across;
+    double steps = 0;
+    c->tiles = down * across;
+    for (int64_t i = 0; i < along; i++) {
+        struct range of[2];
+        boxes(a, c, (int)i * (c->taps_down ? rows(c) : columns(c)), of);
+        steps += (double)of[0].count * of[1].count;
+    }
+    steps *= (double)conv_ceil(a->images, c->box[0]) * (double)(c->tiles / along);
+    estimate_splits(c, steps);
+}
+
+/* The best boxes for tiles of that size: of all with ks, the one with fewest steps. */
+static void best_box(const args *a, tiling tried, int most, tiling *best)
+{
+    double least = INFINITY;
+    tiling own = tried;
+    own.ks = 0;
+    for (int images = 1; images <= 16 * most && images < 2 * a->images; images *= 2) {
+        for (int right = 1; right <= MC_MIN(16 * most / images, a->out[1]); right++) {
+            const int down = MC_MIN(16 * most / images / right, a->out[0]);
+            const int ks = (images * down * right + 15) / 16;
+            if ((down - 1) * a->stride[0] >= MOST_BOX || (right - 1) * a->stride[1] >= MOST_BOX) {
+                continue;
+            }
+            double lines = 0, positions = 0;
+            for (int k = 0; k < a->k[0]; k++) {
+                lines += reached(a, 0, k, down).count;
+            }
+            for (int k = 0; k < a->k[1]; k++) {
+                positions += reached(a, 1, k, right).count;
+            }
+            const double cost = lines * positions * (double)conv_ceil(a->images, images) * (ks + 0.3);
+            if (cost < least) {
+                least = cost;
+                own = tried;
+                own.ks = ks;
+                own.box[0] = images;
+                own.box[1] = down;
+                own.box[2] = right;
+            }
+        }
+    }
+    if (own.ks > 0) {
+        estimate_tiles(a, &own);
+        *best = own.tiles < MOST_TILES && (best->mi == 0 || own.seconds < best->seconds) ? own : *best;
+    }
+}
+
+tiling mc_conv_tma_weights_best_tiling(const args *a, bool taps_down)
+{
+    static const struct { int down, mi, across, q; } sizes[] = {
+        { 2, 1, 1, 1 }, { 2, 1, 1, 2 }, { 2, 1, 1, 3 }, { 2, 1, 1, 4 }, { 2, 2, 1, 1 }, { 2, 2, 1, 2 },
+        { 2, 2, 1, 3 }, { 1, 1, 2, 1 }, { 1, 1, 2, 2 }, { 1, 1, 2, 3 }, { 1, 1, 2, 4 }, { 1, 2, 2, 3 },
+    };
+    tiling best = { 0 };
+    if (a->k[0] * a->k[1] > 1024) {
+        return best;
+    }
+    for (size_t i = 0; i < NELEM(sizes); i++) {
+        tiling c = { .taps_down = taps_down, .down = sizes[i].down, .mi = sizes[i].mi,
+                     .across = sizes[i].across, .q = sizes[i].q };
+        if ((rows(&c) >= 2 * all_units(a, &c, 0) && rows(&c) > 1) ||
+            (columns(&c) >= 2 * all_units(a, &c, 1) && columns(&c) > 2)) {
+            continue;
+        }
+        for (int most = 4; most <= MOST_KS; most++) {
+            c.ks = most;
+            if (mc_conv_tma_weights_slots(&c) >= LEAST_SLOTS) {
+                best_box(a, c, most, &best);
+            }
+        }
+    }
+    return best;
+}
+
+/* ---- jobs ---- */
+
+void mc_conv_tma_weights_lists_free(struct mc_conv_tma_weights_lists *l)
+{
+    mc_free(l->jobs);
+    mc_free(l->first);
+    mc_free(l->sums);
+}
+
+/* Appends steps [from, from + count) of a tile to the list of a block. */
+static void give(struct mc_conv_tma_weights_lists *l, struct mc_conv_tma_weights_job j, int from, int count,
+                 int *n)
+{
+    const bool whole = count == j.count;
+    if (!whole && from == 0) {
+        l->sums[l->nsums++] = (struct mc_conv_tma_weights_sum){ j.row, j.column, l->parts, 0 };
+    }
+    if (!whole) {
+        struct mc_conv_tma_weights_sum *s = &l->sums[l->nsums - 1];
+        j.part = l->parts++;
+        s->parts++;
+        l->most = MC_MAX(l->most, s->parts);
+    }
+    j.first = from;
+    j.count = count;
+    l->jobs[(*n)++] = j;
+}
+
+/* Blocks share the steps of all tiles: consecutive steps, equally many each. */
+static void share(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
+{
+    int64_t steps = 0, done = 0;
+    int n = 0, block = 0;
+    for (int64_t t = 0; t < c->tiles; t++) {
+        steps += tile(a, c, t).count;
+    }
+    l->first[0] = 0;
+    for (int64_t t = 0; t < c->tiles; t++) {
+        const struct mc_conv_tma_weights_job j = tile(a, c, t);
+        for (int from = 0, count = 0; from == 0 || from < j.count; from += count) {
+            while (block + 1 < l->blocks && done >= steps * (block + 1) / l->blocks) {
+                l->first[++block] = n;
+            }
+            const int64_t end = block + 1 < l->blocks ? steps * (block + 1) / l->blocks : steps;
+            count = (int)MC_MIN(end - done, (int64_t)(j.count - from));
+            give(l, j, from, count, &n);
+            done += count;
+            if (j.count == 0) {
+                break;
+            }
+        }
+    }
+    while (block < l->blocks) {
+        l->first[++block] = n;
+    }
+}
+
+/* Each tile in equal parts.  Blocks with the same part of other tiles run side by side. */
+static void split(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
+{
+    int n = 0;
+    for (int b = 0; b < l->blocks; b++) {
+        l->first[b] = n;
+        for (int64_t t = b / c->splits; t < c->tiles; t += l->blocks / c->splits) {
+            const struct mc_conv_tma_weights_job j = tile(a, c, t);
+            const int z = b % c->splits, from = (int)((int64_t)j.count * z / c->splits),
+                      end = (int)((int64_t)j.count * (z + 1) / c->splits);
+            if (end > from || (z == 0 && j.count == 0)) {
+                give(l, j, from, end - from, &n);
+            }
+        }
+    }
+    l->first[l->blocks] = n;
+}
+
+bool mc_conv_tma_weights_hand_out(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
+{
+    const int most = mc_cuda_multiprocessors();
+    *l = (struct mc_conv_tma_weights_lists){
+        .blocks = c->splits > 0 ? (int)MC_MIN(c->tiles * c->splits, (int64_t)(most - most % c->splits)) : most
+    };
+    const size_t jobs = (size_t)(c->splits > 0 ? c->tiles * c->splits : c->tiles + l->blocks);
+    l->jobs = mc_alloc(jobs * sizeof *l->jobs, "plans");
+    l->first = mc_alloc((size_t)(l->blocks + 1) * sizeof *l->first, "plans");
+    l->sums = mc_alloc((size_t)c->tiles * sizeof *l->sums, "plans");
+    if (!l->jobs || !l->first || !l->sums) {
+        mc_conv_tma_weights_lists_free(l);
+        return false;
+    }
+    (c->splits > 0 ? split : share)(a, c, l);
+    return true;
+}

@@ -207,3 +207,114 @@ TEST(boxes_are_handed_out_evenly)
         free(tile);
     }
 }
+
+/* ---- who sums which steps of a tile ---- */
+
+/* Steps of each tile: consecutive jobs of it, which begin where the one before ended. */
+static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t tiles, const char *what)
+{
+    int sums = 0, parts = 0;
+    int64_t ended = 0;
+    for (int i = 0; i < l->first[l->blocks]; i++) {
+        const struct mc_conv_tma_weights_job *j = &l->jobs[i];
+        const struct mc_conv_tma_weights_job *before = i > 0 ? j - 1 : NULL;
+        const bool goes_on = before && before->row == j->row && before->column == j->column;
+        CHECK(j->first == (goes_on ? before->first + before->count : 0), "%s: a job begins at step %d", what,
+              j->first);
+        CHECK(j->count > 0 || j->lines * j->positions == 0, "%s: a job of no steps", what);
+        if (j->part < 0) {
+            ended++;
+            continue;
+        }
+        if (!goes_on) {
+            ended += j->part >= 0;
+            REQUIRE(sums < l->nsums, "%s: %d sums", what, l->nsums);
+            CHECK(l->sums[sums].first == parts && l->sums[sums].row == j->row && l->sums[sums].column == j->column,
+                  "%s: sum %d", what, sums);
+            sums++;
+        }
+        CHECK(j->part == parts, "%s: part %d is where %d is expected", what, j->part, parts);
+        parts++;
+    }
+    CHECK(sums == l->nsums && parts == l->parts && ended == tiles, "%s: %d of %d sums, %d of %d parts, %lld of %lld tiles",
+          what, sums, l->nsums, parts, l->parts, (long long)ended, (long long)tiles);
+}
+
+/* The steps of a tile are the boxes that one of its taps reaches, counted one by one. */
+static int64_t steps_of(const struct mc_conv_tma_weights_args *a, const struct mc_conv_tma_weights_tiling *c, int unit)
+{
+    const int units = c->taps_down ? c->down * c->mi : c->across * c->q;
+    int from[2] = { 1 << 20, 1 << 20 }, to[2] = { -1, -1 };
+    for (int u = unit; u < MC_MIN(unit + units, a->k[0] * a->k[1] * a->chunks); u++) {
+        const int k[2] = { u / a->chunks / a->k[1], u / a->chunks % a->k[1] };
+        int first[2] = { -1, -1 }, last[2] = { -1, -1 };
+        for (int axis = 0; axis < 2; axis++) {
+            for (int o = 0; o < a->out[axis]; o++) {
+                const int at = o * a->stride[axis] - a->pad[axis] + k[axis] * a->dilation[axis];
+                if (at >= 0 && at < a->in[axis]) {
+                    first[axis] = first[axis] < 0 ? o / c->box[axis + 1] : first[axis];
+                    last[axis] = o / c->box[axis + 1];
+                }
+            }
+        }
+        for (int axis = 0; axis < 2 && last[0] >= 0 && last[1] >= 0; axis++) {
+            from[axis] = MC_MIN(from[axis], first[axis]);
+            to[axis] = MC_MAX(to[axis], last[axis]);
+        }
+    }
+    return to[0] < 0 ? 0
+                     : (int64_t)(to[0] - from[0] + 1) * (to[1] - from[1] + 1) *
+                           ((a->images + c->box[0] - 1) / c->box[0]);
+}
+
+TEST(steps_of_weights_are_handed_out_once)
+{
+    static const struct { const char *name; struct mc_conv_tma_weights_args a; } rows[] = {
+        { "many terms",      { .in = { 1, 16000 }, .out = { 1, 15968 }, .k = { 1, 2 }, .stride = { 1, 1 }, .dilation = { 1, 32 }, .images = 16, .filters = 64, .channels = 32, .chunks = 1 } },
+        { "many tiles",      { .in = { 8, 8 }, .out = { 8, 8 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 1, 1 }, .images = 2, .filters = 2048, .channels = 1024, .chunks = 16 } },
+        { "wide dilation",   { .in = { 65, 65 }, .out = { 65, 65 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 36, 36 }, .pad = { 36, 36 }, .images = 3, .filters = 256, .channels = 2048, .chunks = 32 } },
+        { "taps of nothing", { .in = { 3, 3 }, .out = { 9, 9 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 9, 9 }, .pad = { 12, 12 }, .images = 5, .filters = 72, .channels = 200, .chunks = 4 } },
+        { "strides",         { .in = { 129, 131 }, .out = { 65, 44 }, .k = { 3, 3 }, .stride = { 2, 3 }, .dilation = { 1, 1 }, .pad = { 1, 1 }, .images = 1, .filters = 128, .channels = 128, .chunks = 2 } },
+    };
+    GPU_OR_SKIP();
+    for (size_t r = 0; r < NELEM(rows); r++) {
+        const struct mc_conv_tma_weights_args *a = &rows[r].a;
+        for (int taps_down = 0; taps_down < 2; taps_down++) {
+            struct mc_conv_tma_weights_tiling c = mc_conv_tma_weights_best_tiling(a, taps_down != 0);
+            const int terms = c.box[0] * c.box[1] * c.box[2];
+            REQUIRE(c.mi > 0 && c.seconds > 0, "%s: no tiling", rows[r].name);
+            CHECK(terms <= 16 * c.ks && mc_conv_tma_weights_slots(&c) >= 2, "%s: %d terms, %d steps", rows[r].name,
+                  terms, c.ks);
+            for (int way = 0; way < 3; way++) { /* as chosen; shared evenly; a tile a block */
+                struct mc_conv_tma_weights_lists l;
+                c.splits = way == 0 ? c.splits : way == 1 ? 0 : 1;
+                struct mc_conv_tma_weights_args boxed = *a;
+                memcpy(boxed.box, c.box, sizeof c.box);
+                REQUIRE(mc_conv_tma_weights_hand_out(&boxed, &c, &l), "%s", mc_last_error());
+                if (c.splits != 1) { /* else a block's tiles are not neighbours */
+                    every_step_once(&l, c.tiles, rows[r].name);
+                }
+                int64_t all = 0, most = 0, least = INT64_MAX, wanted = 0;
+                for (int b = 0; b < l.blocks; b++) {
+                    int64_t own = 0;
+                    for (int i = l.first[b]; i < l.first[b + 1]; i++) {
+                        own += l.jobs[i].count;
+                    }
+                    all += own;
+                    most = MC_MAX(most, own);
+                    least = MC_MIN(least, own);
+                }
+                const int along = taps_down ? c.down * c.mi : c.across * c.q;
+                const int64_t units = (int64_t)a->k[0] * a->k[1] * a->chunks,
+                              tiles = c.tiles / ((units + along - 1) / along);
+                for (int u = 0; u < units; u += along) {
+                    wanted += tiles * steps_of(&boxed, &c, u);
+                }
+                CHECK(all == wanted, "%s: %lld steps of %lld", rows[r].name, (long long)all, (long long)wanted);
+                CHECK(c.splits != 0 || most - least <= 1, "%s: blocks have %lld to %lld steps", rows[r].name,
+                      (long long)least, (long long)most);
+                mc_conv_tma_weights_lists_free(&l);
+            }
+        }
+    }
+}

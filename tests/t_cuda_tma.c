@@ -85,7 +85,7 @@ static void lay_filters(struct mc_conv_problem *p, int axis)
     const int64_t other = axis == 0 ? s->c : s->f, own = axis == 0 ? s->f : s->c;
     const int64_t tap = axis == 0 ? own * other : own, line = tap * s->k[2];
     p->at.w[axis] = 1;
-    p->at.w[1 - axis] = axis == 0 ? own : line * s->k[1];
+    p->at.w[1 - axis] = axis == 0 ? own : line * s->k[1] * s->k[0];
     p->at.w[2] = line * s->k[1];
     p->at.w[3] = line;
     p->at.w[4] = tap;
@@ -102,6 +102,7 @@ TEST(cuda_boxes_of_weights)
         "n2c8f16 i3x3 k1x1 p2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1",
         "n3c136f520 i9x11 k1x1", "n2c32f64 i300 k2 d16", "n1c256f32 i65x65 k1x2 p0x1", "n1c520f264 i8x8 k2x2 p3x0 d5x1",
         "n2c64f64 i31x29 k3x3 s3x8 p1x1", "n17c320f160 i7x7 k1x1", "n1c64f64 i24x24 k3x3 d12x12 p12x12 flip",
+        "n2c24f40 i5x9x7 k3x3x3 p1x1x1", "n1c72f16 i6x7x8 k2x1x3 s2x1x3 p0x0x1 d3x1x1",
     };
     static const int kinds[] = { 4, 14, 12, 5 };
     struct column_sums t = { 0 };
@@ -221,7 +222,7 @@ static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t t
         const bool goes_on = before && before->row == j->row && before->column == j->column;
         CHECK(j->first == (goes_on ? before->first + before->count : 0), "%s: a job begins at step %d", what,
               j->first);
-        CHECK(j->count > 0 || j->lines * j->positions == 0, "%s: a job of no steps", what);
+        CHECK(j->count > 0 || j->boxes[0] * j->boxes[1] * j->boxes[2] == 0, "%s: a job of no steps", what);
         if (j->part < 0) {
             ended++;
             continue;
@@ -244,11 +245,12 @@ static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t t
 static int64_t steps_of(const struct mc_conv_tma_weights_args *a, const struct mc_conv_tma_weights_tiling *c, int unit)
 {
     const int units = c->taps_down ? c->down * c->mi : c->across * c->q;
-    int from[2] = { 1 << 20, 1 << 20 }, to[2] = { -1, -1 };
-    for (int u = unit; u < MC_MIN(unit + units, a->k[0] * a->k[1] * a->chunks); u++) {
-        const int k[2] = { u / a->chunks / a->k[1], u / a->chunks % a->k[1] };
-        int first[2] = { -1, -1 }, last[2] = { -1, -1 };
-        for (int axis = 0; axis < 2; axis++) {
+    int from[3] = { 1 << 20, 1 << 20, 1 << 20 }, to[3] = { -1, -1, -1 };
+    for (int u = unit; u < MC_MIN(unit + units, a->k[0] * a->k[1] * a->k[2] * a->chunks); u++) {
+        const int tap = u / a->chunks,
+                  k[3] = { tap / a->k[2] / a->k[1], tap / a->k[2] % a->k[1], tap % a->k[2] };
+        int first[3] = { -1, -1, -1 }, last[3] = { -1, -1, -1 };
+        for (int axis = 0; axis < 3; axis++) {
             for (int o = 0; o < a->out[axis]; o++) {
                 const int at = o * a->stride[axis] - a->pad[axis] + k[axis] * a->dilation[axis];
                 if (at >= 0 && at < a->in[axis]) {
@@ -257,31 +259,32 @@ static int64_t steps_of(const struct mc_conv_tma_weights_args *a, const struct m
                 }
             }
         }
-        for (int axis = 0; axis < 2 && last[0] >= 0 && last[1] >= 0; axis++) {
+        for (int axis = 0; axis < 3 && last[0] >= 0 && last[1] >= 0 && last[2] >= 0; axis++) {
             from[axis] = MC_MIN(from[axis], first[axis]);
             to[axis] = MC_MAX(to[axis], last[axis]);
         }
     }
     return to[0] < 0 ? 0
-                     : (int64_t)(to[0] - from[0] + 1) * (to[1] - from[1] + 1) *
+                     : (int64_t)(to[0] - from[0] + 1) * (to[1] - from[1] + 1) * (to[2] - from[2] + 1) *
                            ((a->images + c->box[0] - 1) / c->box[0]);
 }
 
 TEST(steps_of_weights_are_handed_out_once)
 {
     static const struct { const char *name; struct mc_conv_tma_weights_args a; } rows[] = {
-        { "many terms",      { .in = { 1, 16000 }, .out = { 1, 15968 }, .k = { 1, 2 }, .stride = { 1, 1 }, .dilation = { 1, 32 }, .images = 16, .filters = 64, .channels = 32, .chunks = 1 } },
-        { "many tiles",      { .in = { 8, 8 }, .out = { 8, 8 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 1, 1 }, .images = 2, .filters = 2048, .channels = 1024, .chunks = 16 } },
-        { "wide dilation",   { .in = { 65, 65 }, .out = { 65, 65 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 36, 36 }, .pad = { 36, 36 }, .images = 3, .filters = 256, .channels = 2048, .chunks = 32 } },
-        { "taps of nothing", { .in = { 3, 3 }, .out = { 9, 9 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 9, 9 }, .pad = { 12, 12 }, .images = 5, .filters = 72, .channels = 200, .chunks = 4 } },
-        { "strides",         { .in = { 129, 131 }, .out = { 65, 44 }, .k = { 3, 3 }, .stride = { 2, 3 }, .dilation = { 1, 1 }, .pad = { 1, 1 }, .images = 1, .filters = 128, .channels = 128, .chunks = 2 } },
+        { "many terms",      { .in = { 1, 1, 16000 }, .out = { 1, 1, 15968 }, .k = { 1, 1, 2 }, .stride = { 1, 1, 1 }, .dilation = { 1, 1, 32 }, .images = 16, .filters = 64, .channels = 32, .chunks = 1 } },
+        { "many tiles",      { .in = { 1, 8, 8 }, .out = { 1, 8, 8 }, .k = { 1, 3, 3 }, .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 }, .pad = { 0, 1, 1 }, .images = 2, .filters = 2048, .channels = 1024, .chunks = 16 } },
+        { "wide dilation",   { .in = { 1, 65, 65 }, .out = { 1, 65, 65 }, .k = { 1, 3, 3 }, .stride = { 1, 1, 1 }, .dilation = { 1, 36, 36 }, .pad = { 0, 36, 36 }, .images = 3, .filters = 256, .channels = 2048, .chunks = 32 } },
+        { "taps of nothing", { .in = { 1, 3, 3 }, .out = { 1, 9, 9 }, .k = { 1, 3, 3 }, .stride = { 1, 1, 1 }, .dilation = { 1, 9, 9 }, .pad = { 0, 12, 12 }, .images = 5, .filters = 72, .channels = 200, .chunks = 4 } },
+        { "strides",         { .in = { 1, 129, 131 }, .out = { 1, 65, 44 }, .k = { 1, 3, 3 }, .stride = { 1, 2, 3 }, .dilation = { 1, 1, 1 }, .pad = { 0, 1, 1 }, .images = 1, .filters = 128, .channels = 128, .chunks = 2 } },
+        { "planes",          { .in = { 8, 28, 29 }, .out = { 4, 14, 15 }, .k = { 3, 3, 3 }, .stride = { 2, 2, 2 }, .dilation = { 1, 1, 1 }, .pad = { 1, 1, 1 }, .images = 3, .filters = 128, .channels = 72, .chunks = 2 } },
     };
     GPU_OR_SKIP();
     for (size_t r = 0; r < NELEM(rows); r++) {
         const struct mc_conv_tma_weights_args *a = &rows[r].a;
         for (int taps_down = 0; taps_down < 2; taps_down++) {
             struct mc_conv_tma_weights_tiling c = mc_conv_tma_weights_best_tiling(a, taps_down != 0);
-            const int terms = c.box[0] * c.box[1] * c.box[2];
+            const int terms = c.box[0] * c.box[1] * c.box[2] * c.box[3];
             REQUIRE(c.mi > 0 && c.seconds > 0, "%s: no tiling", rows[r].name);
             CHECK(terms <= 16 * c.ks && mc_conv_tma_weights_slots(&c) >= 2, "%s: %d terms, %d steps", rows[r].name,
                   terms, c.ks);
@@ -305,7 +308,7 @@ TEST(steps_of_weights_are_handed_out_once)
                     least = MC_MIN(least, own);
                 }
                 const int along = taps_down ? c.down * c.mi : c.across * c.q;
-                const int64_t units = (int64_t)a->k[0] * a->k[1] * a->chunks,
+                const int64_t units = (int64_t)a->k[0] * a->k[1] * a->k[2] * a->chunks,
                               tiles = c.tiles / ((units + along - 1) / along);
                 for (int u = 0; u < units; u += along) {
                     wanted += tiles * steps_of(&boxed, &c, u);

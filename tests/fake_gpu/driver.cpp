@@ -382,14 +382,14 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *array, cons
                            const unsigned *box, const unsigned *step, int, int, int, int)
 {
     shim_map m = {};
-    if (rank > 4 || (uint64_t)array % 16)
+    if (rank > 5 || (uint64_t)array % 16)
         return 1;
     m.array = (const char *)array;
     m.bytes = type == 11 ? 4 : 2;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         m.size[i] = i < rank ? (int)size[i] : 1;
-        m.step[i] = i < rank ? (int)step[i] : 1;
-        m.box[i] = i < rank ? (int)((box[i] + step[i] - 1) / step[i]) : 1;
+        m.step[i] = i < rank ? (short)step[i] : 1;
+        m.box[i] = i < rank ? (short)((box[i] + step[i] - 1) / step[i]) : 1;
         if (i < rank && (box[i] < 1 || box[i] > 256 || step[i] < 1 || step[i] > 8))
             return 1;
         m.stride[i] = i == 0 ? m.bytes : i < rank ? (long long)stride[i - 1] : 0;

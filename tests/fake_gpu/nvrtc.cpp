@@ -84,9 +84,10 @@ static std::string hopper(std::string t)
     const bool floats = text.find(".tf32.") != std::string::npos;
     t.replace(at, end - at, std::string("shim_wgmma<") + (floats ? "SHIM_TF32" : text.find(".bf16.") != std::string::npos ? "SHIM_BF16" : "SHIM_F16") +
                                 ">(d, a, b, keep, " + (floats ? '0' : down[ones + 9]) + ", " + (floats ? '0' : down[ones + 12]) + ");");
-    for (const char *axes : { "c, x, y, n", "c, tap, f" })
-        for (size_t from; (from = t.find(std::string("asm volatile(\"cp.async.bulk.tensor.") + (strlen(axes) > 9 ? '4' : '3'))) != std::string::npos;)
-            t.replace(from, t.find(": \"memory\");", from) + 12 - from, std::string("shim_box(to, &m, ") + axes + (strlen(axes) > 9 ? "" : ", 0") + ", barrier);");
+    const char *const boxes[] = { "3c, tap, f, 0, 0", "4c, x, y, n, 0", "5c, x, y, z, n" };
+    for (const char *box : boxes)
+        for (size_t from; (from = t.find(std::string("asm volatile(\"cp.async.bulk.tensor.") + box[0])) != std::string::npos;)
+            t.replace(from, t.find(": \"memory\");", from) + 12 - from, std::string("shim_box(to, &m, ") + (box + 1) + ", barrier);");
     replace(t, "asm volatile(\"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\" ::\"r\"(to), "
                "\"l\"(from), \"r\"(bytes), \"r\"(barrier) : \"memory\");",
             "shim_copy(to, from, bytes, true); shim_barrier_change(barrier, 0, -(int)bytes);");

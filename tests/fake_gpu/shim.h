@@ -459,15 +459,15 @@ static inline void shim_bar(int id, int n)
 }
 /* Copies a box from these coordinates, innermost first; outside of the array are zeros.  The pieces of each 128 bytes
  * of shared memory change places. */
-static inline void shim_box(unsigned to, const void *map, int c0, int c1, int c2, int c3, unsigned barrier)
+static inline void shim_box(unsigned to, const void *map, int c0, int c1, int c2, int c3, int c4, unsigned barrier)
 {
     const shim_map *m = (const shim_map *)map;
-    const int at[4] = { c0, c1, c2, c3 };
-    const int all = m->box[0] * m->box[1] * m->box[2] * m->box[3];
+    const int at[5] = { c0, c1, c2, c3, c4 };
+    const int all = m->box[0] * m->box[1] * m->box[2] * m->box[3] * m->box[4];
     for (int e = 0; e < all; e++) {
         const char *from = m->array;
         bool in = true;
-        for (int i = 0, rest = e; i < 4; rest /= m->box[i++]) {
+        for (int i = 0, rest = e; i < 5; rest /= m->box[i++]) {
             const int x = at[i] + rest % m->box[i] * m->step[i];
             in = in && x >= 0 && x < m->size[i];
             from += x * m->stride[i];

@@ -27,8 +27,9 @@ struct mc_conv_tma_kind {
 };
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k);
 
-/* tma.c: reasons to refuse a problem, of any pass */
-const char *mc_conv_tma_limits(const struct mc_conv_problem *p);
+/* tma.c: reasons to refuse a problem, of any pass, with at most so many spatial axes */
+const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes);
+int64_t mc_conv_tma_tap_stride(const struct mc_conv_problem *p);        /* of filters, whose taps are evenly spaced */
 extern const struct mc_cuda_text mc_conv_tma_box_text;
 
 /* ---- gradients of filters (tma_weights.cu) ---- */
@@ -37,7 +38,7 @@ extern const struct mc_cuda_text mc_conv_tma_box_text;
 struct mc_conv_tma_weights_tiling {
     bool taps_down;             /* rows are channels of taps */
     /* groups of warps, and units of each: along rows, along columns; ks: 16 ks terms of a step */
-    int down, mi, across, q, ks, box[3];
+    int down, mi, across, q, ks, box[4];
     int64_t tiles;
     int splits;                 /* of each tile's steps; 0: blocks share the steps of all tiles evenly */
     double seconds;

@@ -1,5 +1,5 @@
-/* tma_box.cu: included before texts whose operands are boxes of images, lines and positions: their copy to
- * slots in shared memory, and the layout of results among the lanes of a warp. */
+/* tma_box.cu: included before texts whose operands are boxes of images and positions: their copy to slots in
+ * shared memory, and the layout of results among the lanes of a warp. */
 typedef mc_cuda_tensor_map map;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -17,6 +17,13 @@ __device__ __forceinline__ void make_barriers(const shared &m, int slots)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+__device__ __forceinline__ void copy_box5(u32 to, const map &m, int c, int x, int y, int z, int n, u32 barrier)
+{
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%2, %3, %4, %5, %6}], [%7];" ::"r"(to),
+                 "l"(&m), "r"(c), "r"(x), "r"(y), "r"(z), "r"(n), "r"(barrier)
+                 : "memory");
+}
 __device__ __forceinline__ void copy_box4(u32 to, const map &m, int c, int x, int y, int n, u32 barrier)
 {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "

@@ -43,7 +43,8 @@ static struct box_weights *box(const struct mc_plan *p)
 
 static bool dense(const int64_t at[5], int64_t images, const int64_t size[3])
 {
-    return (size[1] == 1 || at[3] == at[4] * size[2]) && (images == 1 || at[0] == at[4] * size[1] * size[2]);
+    return (size[1] == 1 || at[3] == at[4] * size[2]) && (size[0] == 1 || at[2] == at[4] * size[1] * size[2]) &&
+           (images == 1 || at[0] == at[4] * size[0] * size[1] * size[2]);
 }
 
 /* Can all positions of all images be one axis? */
@@ -51,8 +52,8 @@ static bool is_flat(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     bool ok = dense(p->at.x, s->n, s->in) && dense(p->at.y, s->n, s->out) &&
-              s->n * s->in[1] * s->in[2] < INT32_MAX / 2;
-    for (int i = 1; i < 3; i++) {
+              (double)s->n * (double)(s->in[0] * s->in[1] * s->in[2]) < INT32_MAX / 2;
+    for (int i = 0; i < 3; i++) {
         ok = ok && s->k[i] == 1 && s->stride[i] == 1 && s->pad[i] == 0 && s->in[i] == s->out[i];
     }
     return ok;
@@ -62,7 +63,7 @@ static void shape(const struct mc_conv_problem *p, struct mc_conv_tma_weights_ar
 {
     const struct mc_conv_shape *s = &p->s;
     *a = (struct mc_conv_tma_weights_args){
-        .ws = { p->at.w[0], p->at.w[1], p->at.w[s->k[2] > 1 ? 4 : 3] },
+        .ws = { p->at.w[0], p->at.w[1], mc_conv_tma_tap_stride(p) },
         .images = (int)s->n,
         .filters = (int)s->f,
         .channels = (int)s->c,
@@ -71,17 +72,17 @@ static void shape(const struct mc_conv_problem *p, struct mc_conv_tma_weights_ar
         .alpha = (float)p->alpha,
         .beta = (float)p->beta
     };
-    for (int i = 0; i < 2; i++) {
-        a->in[i] = (int)s->in[i + 1];
-        a->out[i] = (int)s->out[i + 1];
-        a->k[i] = (int)s->k[i + 1];
-        a->stride[i] = (int)s->stride[i + 1];
-        a->dilation[i] = (int)s->dilation[i + 1];
-        a->pad[i] = (int)s->pad[i + 1];
+    for (int i = 0; i < 3; i++) {
+        a->in[i] = (int)s->in[i];
+        a->out[i] = (int)s->out[i];
+        a->k[i] = (int)s->k[i];
+        a->stride[i] = (int)s->stride[i];
+        a->dilation[i] = (int)s->dilation[i];
+        a->pad[i] = (int)s->pad[i];
     }
     if (is_flat(p)) {
-        a->in[1] = a->out[1] = (int)(s->n * s->in[1] * s->in[2]);
-        a->in[0] = a->out[0] = a->images = 1;
+        a->in[2] = a->out[2] = (int)(s->n * s->in[0] * s->in[1] * s->in[2]);
+        a->in[0] = a->out[0] = a->in[1] = a->out[1] = a->images = 1;
     }
 }
 
@@ -124,18 +125,25 @@ static struct mc_cuda_tensor_map_spec array(const struct mc_conv_problem *p,
 {
     const int64_t *at = of_x ? p->at.x : p->at.y;
     const int *size = of_x ? a->in : a->out;
-    return (struct mc_cuda_tensor_map_spec){ p->dtype,
-                                             4,
-                                             { of_x ? a->channels : a->filters, size[1], size[0], a->images },
-                                             { 1, at[4], at[3], at[0] },
-                                             { TMA_UNIT, a->box[2], a->box[1], a->box[0] },
-                                             { 1, of_x ? a->stride[1] : 1, of_x ? a->stride[0] : 1, 1 } };
+    struct mc_cuda_tensor_map_spec m = { p->dtype, 5, { of_x ? a->channels : a->filters },
+                                         { 1 }, { TMA_UNIT }, { 1 } };
+    for (int i = 0; i < 3; i++) {
+        m.size[3 - i] = size[i];
+        m.stride[3 - i] = at[2 + i];
+        m.box[3 - i] = a->box[1 + i];
+        m.step[3 - i] = of_x ? a->stride[i] : 1;
+    }
+    m.size[4] = a->images;
+    m.stride[4] = at[0];
+    m.box[4] = a->box[0];
+    m.step[4] = 1;
+    return m;
 }
 
 static bool load(struct box_weights *d, const struct mc_conv_problem *p,
                  const struct mc_conv_tma_weights_tiling *c, int slices)
 {
-    const int terms = c->box[0] * c->box[1] * c->box[2];
+    const int terms = c->box[0] * c->box[1] * c->box[2] * c->box[3];
     const struct mc_conv_tma_weights_kind kind = { p->dtype, p->beta != 0, terms % 16 != 0,
                                                    mc_conv_tma_weights_slots(c), slices };
     const struct mc_cuda_kernel_ref kernels[] = { { &d->kernel, "box_weights" },
@@ -198,10 +206,10 @@ static bool make(struct box_weights *d, const struct mc_conv_problem *p)
     d->adds = l.nsums > 0;
     d->base.workspace = (size_t)l.parts * tile * sizeof(float);
     LOG(LOG_PLAN,
-        "    box_weights: %lld tiles of %d x %d, %d parts, boxes of %d images, %d lines, %d positions, %.3g us "
-        "expected",
+        "    box_weights: %lld tiles of %d x %d, %d parts, boxes of %d images, %d planes, %d lines, %d positions, "
+        "%.3g us expected",
         (long long)c.tiles, c.down * c.mi * TMA_UNIT, c.across * c.q * TMA_UNIT, l.parts, c.box[0], c.box[1],
-        c.box[2], c.seconds * 1e6);
+        c.box[2], c.box[3], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     const bool ok = d->base.child[0] && load(d, p, &c, slices) && list(d, &l);
     mc_conv_tma_weights_lists_free(&l);
@@ -238,7 +246,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     return mc_dtypes[p->dtype].size != 2 || !mc_is_float(p->dtype) ? "takes halves"
            : p->s.pass != CONV_WEIGHTS                             ? "computes gradients of filters"
-                                                                   : mc_conv_tma_limits(p);
+                                                                   : mc_conv_tma_limits(p, 3);
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -3,7 +3,7 @@
  *
  * Terms of a product are positions of y.  One side has filters, the other has the channels that each tap
  * reads; rows and columns come in units of 64 filters, or of 64 channels of one tap.  A step is a box of
- * images, lines and positions, which the copy engine reads from y once a unit of filters, and from x once a
+ * images and positions, which the copy engine reads from y once a unit of filters, and from x once a
  * unit of channels, with zeros outside of the arrays.  Both operands run down their columns.
  *
  * A block computes the jobs of its list (tma_weights_tiling.c): some steps of a tile.  Lanes of its first
@@ -43,7 +43,7 @@ __device__ __forceinline__ i64 filter_at(const args &p, int unit, int i)
 }
 __device__ __forceinline__ i64 tap_at(const args &p, int unit, int i)
 {
-    const int taps = p.k[0] * p.k[1], tap = unit / p.chunks, c = (unit - tap * p.chunks) * UNIT + i;
+    const int taps = p.k[0] * p.k[1] * p.k[2], tap = unit / p.chunks, c = (unit - tap * p.chunks) * UNIT + i;
     return tap < taps && c < p.channels ? (p.backward ? taps - 1 - tap : tap) * p.ws[2] + c * p.ws[1] : -1;
 }
 __device__ __forceinline__ i64 row_at(const args &p, int unit, int i)
@@ -107,25 +107,32 @@ extern "C" __global__ void __launch_bounds__(256) add_parts(const __grid_constan
 /* Loads operands; run by one warp, whose lanes load a unit each. */
 __device__ __forceinline__ void bring(const args &p, const shared &m)
 {
-    const int lane = threadIdx.x, box = p.box[0] * p.box[1] * p.box[2] * ROW, filters = (p.filters + UNIT - 1) / UNIT,
-              taps = p.k[0] * p.k[1] * p.chunks;
+    const int lane = threadIdx.x, box = p.box[0] * p.box[1] * p.box[2] * p.box[3] * ROW,
+              filters = (p.filters + UNIT - 1) / UNIT, taps = p.k[0] * p.k[1] * p.k[2] * p.chunks;
     const bool left = lane < ROWS, of_taps = left == (TAPS_DOWN != 0);
     const map &from = of_taps ? p.x : p.y;
     const int down = TAPS_DOWN ? taps : filters, across = TAPS_DOWN ? filters : taps;
     u32 n = 0;
     for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
-        const job j = p.jobs[i];
-        const int unit = left ? j.row + lane : j.column + lane - ROWS;
+        const job &j = p.jobs[i];
+        const int count = j.count, unit = left ? j.row + lane : j.column + lane - ROWS;
         const int rows = down - j.row < ROWS ? down - j.row : ROWS,
                   columns = across - j.column < COLUMNS ? across - j.column : COLUMNS;
         const bool mine = lane < ROWS + COLUMNS && unit < (left ? down : across);
-        const int tap = of_taps ? unit / p.chunks : 0, c = (unit - tap * p.chunks) * UNIT;
-        const int sy = of_taps ? p.stride[0] : 1, sx = of_taps ? p.stride[1] : 1,
-                  y = j.line * sy + (of_taps ? tap / p.k[1] * p.dilation[0] - p.pad[0] : 0),
-                  x = j.position * sx + (of_taps ? tap % p.k[1] * p.dilation[1] - p.pad[1] : 0);
-        int right = j.first % j.positions, rest = j.first / j.positions, line = rest % j.lines,
-            image = rest / j.lines;
-        for (int s = 0; s < j.count; s++, n++) {
+        int tap = of_taps ? unit / p.chunks : 0, first[3], at[3], step[3], box_at[3], rest = j.first;
+        const int c = (unit - tap * p.chunks) * UNIT;
+#pragma unroll
+        for (int a = 2; a >= 0; a--) {
+            const int k = tap % p.k[a], s = of_taps ? p.stride[a] : 1;
+            step[a] = p.box[a + 1] * s;
+            first[a] = j.at[a] * s + (of_taps ? k * p.dilation[a] - p.pad[a] : 0);
+            box_at[a] = rest % j.boxes[a];
+            at[a] = first[a] + box_at[a] * step[a];
+            tap /= p.k[a];
+            rest /= j.boxes[a];
+        }
+        int image = rest * p.box[0];
+        for (int s = 0; s < count; s++, n++) {
             const u32 slot = n % SLOTS, full = m.full + slot * 8;
             if (n >= SLOTS) {
                 barrier_wait(m.empty + slot * 8, (n / SLOTS - 1) & 1);
@@ -135,17 +142,18 @@ __device__ __forceinline__ void bring(const args &p, const shared &m)
             }
             __syncwarp();
             if (mine) {
-                copy_box4(m.slots + slot * SLOT + lane * BYTES, from, c, x + right * p.box[2] * sx,
-                          y + line * p.box[1] * sy, image * p.box[0], full);
+                copy_box5(m.slots + slot * SLOT + lane * BYTES, from, c, at[2], at[1], at[0], image, full);
             }
-            if (++right == j.positions) {
-                right = 0;
-                line++;
+            bool next = true;   /* of the axis outside */
+#pragma unroll
+            for (int a = 2; a >= 0; a--) {
+                at[a] += next ? step[a] : 0;
+                box_at[a] += next;
+                next = next && box_at[a] == j.boxes[a];
+                at[a] = next ? first[a] : at[a];
+                box_at[a] = next ? 0 : box_at[a];
             }
-            if (line == j.lines) {
-                line = 0;
-                image++;
-            }
+            image += next ? p.box[0] : 0;
         }
     }
 }

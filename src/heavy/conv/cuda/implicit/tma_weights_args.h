@@ -8,12 +8,12 @@ enum { TMA_UNIT = 64 };         /* halves of a row of 128 bytes: rows and column
 
 MC_ARGS_TYPE(T);
 
-/* Steps of a tile that one block sums.  A step is a box of images, lines and positions.  row, column: the
- * tile's first units; first, count: of its steps, positions fastest, then lines, then images; line,
- * position: of the first box; lines, positions: the numbers of boxes; part: where the sums are stored, or
- * negative: they are the result. */
-struct mc_conv_tma_weights_job { int row, column, first, count, line, position, lines, positions, part; };
-MC_ARGS_SIZE(mc_conv_tma_weights_job, 36);
+/* Steps of a tile that one block sums.  A step is a box of images, planes, lines and positions.  row, column:
+ * the tile's first units; first, count: of its steps, positions fastest, images slowest; at: plane, line and
+ * position of the first box; boxes: their number along each; part: where the sums are stored, or negative:
+ * they are the result. */
+struct mc_conv_tma_weights_job { int row, column, first, count, at[3], boxes[3], part; };
+MC_ARGS_SIZE(mc_conv_tma_weights_job, 44);
 
 /* A tile whose sums are in `parts` parts, from `first` on. */
 struct mc_conv_tma_weights_sum { int row, column, first, parts; };
@@ -29,9 +29,9 @@ struct mc_conv_tma_weights_args {
     float *parts;               /* tiles, each by rows */
     i64 ws[3];                  /* strides of filters: filter, channel, tap */
     int images, filters, channels, chunks;  /* chunks: units of a tap's channels */
-    int in[2], out[2], k[2], stride[2], dilation[2], pad[2];
-    /* box: images, lines, positions; backward: taps of filters are stored in reverse */
-    int box[3], backward;
+    int in[3], out[3], k[3], stride[3], dilation[3], pad[3];
+    /* box: images, planes, lines, positions; backward: taps of filters are stored in reverse */
+    int box[4], backward;
     float alpha, beta;
 };
 MC_ARGS_SIZE(mc_conv_tma_weights_args, 448);

@@ -49,26 +49,38 @@ static struct range united(struct range a, struct range b)
     return a.count == 0 ? b : b.count == 0 ? a : (struct range){ first, end - first };
 }
 
-/* The units of taps from `unit` on: boxes along lines and positions. */
-static void boxes(const args *a, const tiling *c, int unit, struct range of[2])
+static int taps(const args *a)
 {
-    const int units = c->taps_down ? rows(c) : columns(c), taps = a->k[0] * a->k[1];
-    const int last = MC_MIN((unit + units - 1) / a->chunks, taps - 1);
-    of[0] = of[1] = (struct range){ 0, 0 };
+    return a->k[0] * a->k[1] * a->k[2];
+}
+
+/* The units of taps from `unit` on: boxes along planes, lines and positions. */
+static void boxes(const args *a, const tiling *c, int unit, struct range of[3])
+{
+    const int units = c->taps_down ? rows(c) : columns(c);
+    const int last = MC_MIN((unit + units - 1) / a->chunks, taps(a) - 1);
+    memset(of, 0, 3 * sizeof *of);
     for (int tap = unit / a->chunks; tap <= last; tap++) {
-        const struct range y = reached(a, 0, tap / a->k[1], c->box[1]),
-                           x = reached(a, 1, tap % a->k[1], c->box[2]);
-        if (y.count > 0 && x.count > 0) {
-            of[0] = united(of[0], y);
-            of[1] = united(of[1], x);
+        struct range own[3];
+        for (int i = 2, rest = tap; i >= 0; rest /= a->k[i--]) {
+            own[i] = reached(a, i, rest % a->k[i], c->box[i + 1]);
+        }
+        for (int i = 0; i < 3 && own[0].count > 0 && own[1].count > 0 && own[2].count > 0; i++) {
+            of[i] = united(of[i], own[i]);
         }
     }
+}
+
+/* The steps of a tile with these units. */
+static int64_t steps(const args *a, const tiling *c, const struct range of[3])
+{
+    return conv_ceil(a->images, c->box[0]) * of[0].count * of[1].count * of[2].count;
 }
 
 /* The units along rows (0) or columns (1). */
 static int all_units(const args *a, const tiling *c, int axis)
 {
-    return (axis == 0) == c->taps_down ? a->k[0] * a->k[1] * a->chunks
+    return (axis == 0) == c->taps_down ? taps(a) * a->chunks
                                        : (int)conv_ceil(a->filters, TMA_UNIT);
 }
 
@@ -79,13 +91,13 @@ static struct mc_conv_tma_weights_job tile(const args *a, const tiling *c, int64
     struct mc_conv_tma_weights_job j = { .row = (int)(index % down) * rows(c),
                                          .column = (int)(index / down) * columns(c),
                                          .part = -1 };
-    struct range of[2];
+    struct range of[3];
     boxes(a, c, c->taps_down ? j.row : j.column, of);
-    j.line = of[0].first * c->box[1];
-    j.position = of[1].first * c->box[2];
-    j.lines = of[0].count;
-    j.positions = of[1].count;
-    j.count = (int)conv_ceil(a->images, c->box[0]) * of[0].count * of[1].count;
+    for (int i = 0; i < 3; i++) {
+        j.at[i] = of[i].first * c->box[i + 1];
+        j.boxes[i] = of[i].count;
+    }
+    j.count = (int)steps(a, c, of);
     return j;
 }
 
@@ -96,6 +108,8 @@ static struct mc_conv_tma_weights_job tile(const args *a, const tiling *c, int64
 static const double multiplied = 4 / 1.7e9 / 128, came = 1 / 87e9, left = 1.0e-10, around = 4e-6,
                     again = 2e-6, gathered = 1 / 2.5e12;
 
+/* The start of a step counts for so many sixteens of its terms. */
+static const double begun = 0.3;
 static double step_seconds(const tiling *c)
 {
     const double area = (double)(rows(c) * columns(c)) * TMA_UNIT * TMA_UNIT,
@@ -131,51 +145,50 @@ static void estimate_tiles(const args *a, tiling *c)
 {
     const int64_t down = conv_ceil(all_units(a, c, 0), rows(c)),
                   across = conv_ceil(all_units(a, c, 1), columns(c)), along = c->taps_down ? down : across;
-    double steps = 0;
+    double all = 0;
     c->tiles = down * across;
     for (int64_t i = 0; i < along; i++) {
-        struct range of[2];
+        struct range of[3];
         boxes(a, c, (int)i * (c->taps_down ? rows(c) : columns(c)), of);
-        steps += (double)of[0].count * of[1].count;
+        all += (double)steps(a, c, of);
     }
-    steps *= (double)conv_ceil(a->images, c->box[0]) * (double)(c->tiles / along);
-    estimate_splits(c, steps);
+    estimate_splits(c, all * (double)(c->tiles / along));
 }
 
-/* The best boxes for tiles of that size: of all with ks, the one with fewest steps. */
-static void best_box(const args *a, tiling tried, int most, tiling *best)
+/* The boxes that all taps along an axis reach. */
+static int64_t reached_by_all(const args *a, int axis, int box)
 {
+    int64_t n = 0;
+    for (int k = 0; k < a->k[axis]; k++) {
+        n += reached(a, axis, k, box).count;
+    }
+    return n;
+}
+
+/* The box with the fewest terms to multiply, of at most 16 ks positions: sets box and ks.  The copy engine
+ * limits a box's extent. */
+static void best_box(const args *a, tiling *c)
+{
+    const int most = 16 * c->ks;
     double least = INFINITY;
-    tiling own = tried;
-    own.ks = 0;
-    for (int images = 1; images <= 16 * most && images < 2 * a->images; images *= 2) {
-        for (int right = 1; right <= MC_MIN(16 * most / images, a->out[1]); right++) {
-            const int down = MC_MIN(16 * most / images / right, a->out[0]);
-            const int ks = (images * down * right + 15) / 16;
-            if ((down - 1) * a->stride[0] >= MOST_BOX || (right - 1) * a->stride[1] >= MOST_BOX) {
-                continue;
-            }
-            double lines = 0, positions = 0;
-            for (int k = 0; k < a->k[0]; k++) {
-                lines += reached(a, 0, k, down).count;
-            }
-            for (int k = 0; k < a->k[1]; k++) {
-                positions += reached(a, 1, k, right).count;
-            }
-            const double cost = lines * positions * (double)conv_ceil(a->images, images) * (ks + 0.3);
-            if (cost < least) {
-                least = cost;
-                own = tried;
-                own.ks = ks;
-                own.box[0] = images;
-                own.box[1] = down;
-                own.box[2] = right;
+    c->ks = 0;
+    for (int images = 1; images <= most && images < 2 * a->images; images *= 2) {
+        const int64_t all_images = conv_ceil(a->images, images);
+        for (int planes = 1; planes <= MC_MIN(most / images, a->out[0]); planes++) {
+            const int64_t down = all_images * reached_by_all(a, 0, planes);
+            for (int right = 1; right <= MC_MIN(most / images / planes, a->out[2]); right++) {
+                const int lines = MC_MIN(most / images / planes / right, a->out[1]);
+                const int ks = (images * planes * lines * right + 15) / 16;
+                const double terms = (double)(down * reached_by_all(a, 1, lines) * reached_by_all(a, 2, right)) *
+                                     (ks + begun);
+                if (terms < least && (planes - 1) * a->stride[0] < MOST_BOX &&
+                    (lines - 1) * a->stride[1] < MOST_BOX && (right - 1) * a->stride[2] < MOST_BOX) {
+                    least = terms;
+                    c->ks = ks;
+                    memcpy(c->box, (int[]){ images, planes, lines, right }, sizeof c->box);
+                }
             }
         }
-    }
-    if (own.ks > 0) {
-        estimate_tiles(a, &own);
-        *best = own.tiles < MOST_TILES && (best->mi == 0 || own.seconds < best->seconds) ? own : *best;
     }
 }
 
@@ -186,7 +199,7 @@ tiling mc_conv_tma_weights_best_tiling(const args *a, bool taps_down)
         { 2, 2, 1, 3 }, { 1, 1, 2, 1 }, { 1, 1, 2, 2 }, { 1, 1, 2, 3 }, { 1, 1, 2, 4 }, { 1, 2, 2, 3 },
     };
     tiling best = { 0 };
-    if (a->k[0] * a->k[1] > 1024) {
+    if (taps(a) > 1024) {
         return best;
     }
     for (size_t i = 0; i < NELEM(sizes); i++) {
@@ -198,8 +211,13 @@ tiling mc_conv_tma_weights_best_tiling(const args *a, bool taps_down)
         }
         for (int most = 4; most <= MOST_KS; most++) {
             c.ks = most;
-            if (mc_conv_tma_weights_slots(&c) >= LEAST_SLOTS) {
-                best_box(a, c, most, &best);
+            if (mc_conv_tma_weights_slots(&c) < LEAST_SLOTS) {
+                break;
+            }
+            best_box(a, &c);
+            if (c.ks > 0) {
+                estimate_tiles(a, &c);
+                best = c.tiles < MOST_TILES && (best.mi == 0 || c.seconds < best.seconds) ? c : best;
             }
         }
     }

@@ -114,7 +114,7 @@ __device__ __forceinline__ void bring(const args &p, const shared &m)
     const int down = TAPS_DOWN ? taps : filters, across = TAPS_DOWN ? filters : taps;
     u32 n = 0;
     for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
-        const job &j = p.jobs[i];
+        const job j = p.jobs[i];
         const int count = j.count, unit = left ? j.row + lane : j.column + lane - ROWS;
         const int rows = down - j.row < ROWS ? down - j.row : ROWS,
                   columns = across - j.column < COLUMNS ? across - j.column : COLUMNS;

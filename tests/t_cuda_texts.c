@@ -409,9 +409,12 @@ TEST(cuda_box_weights_text_compiles)
         struct mc_conv_tma_weights_tiling c;
     } rows[] = {
         { { MC_BFLOAT16, .slots = 4, .slices = 1 }, { .down = 2, .mi = 1, .across = 1, .q = 4, .ks = 4 } },
-        { { MC_FLOAT16, .adds = true, .clear = true, .slots = 3, .slices = 8 }, { .taps_down = true, .down = 2, .mi = 2, .across = 1, .q = 3, .ks = 4 } },
-        { { MC_BFLOAT16, .adds = true, .slots = 8, .slices = 8 }, { .down = 1, .mi = 1, .across = 2, .q = 1, .ks = 7 } },
-        { { MC_BFLOAT16, .clear = true, .slots = 3, .slices = 1 }, { .taps_down = true, .down = 1, .mi = 2, .across = 2, .q = 3, .ks = 4 } },
+        { { MC_FLOAT16, .adds = true, .clear = true, .slots = 3, .slices = 8 },
+          { .taps_down = true, .down = 2, .mi = 2, .across = 1, .q = 3, .ks = 4 } },
+        { { MC_BFLOAT16, .adds = true, .slots = 8, .slices = 8 },
+          { .down = 1, .mi = 1, .across = 2, .q = 1, .ks = 7 } },
+        { { MC_BFLOAT16, .clear = true, .slots = 3, .slices = 1 },
+          { .taps_down = true, .down = 1, .mi = 2, .across = 2, .q = 3, .ks = 4 } },
     };
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(rows); i++) {

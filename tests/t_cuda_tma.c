@@ -223,26 +223,28 @@ static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t t
         CHECK(j->first == (goes_on ? before->first + before->count : 0), "%s: a job begins at step %d", what,
               j->first);
         CHECK(j->count > 0 || j->boxes[0] * j->boxes[1] * j->boxes[2] == 0, "%s: a job of no steps", what);
+        ended += !goes_on;
         if (j->part < 0) {
-            ended++;
             continue;
         }
         if (!goes_on) {
-            ended += j->part >= 0;
             REQUIRE(sums < l->nsums, "%s: %d sums", what, l->nsums);
-            CHECK(l->sums[sums].first == parts && l->sums[sums].row == j->row && l->sums[sums].column == j->column,
+            CHECK(l->sums[sums].first == parts && l->sums[sums].row == j->row &&
+                      l->sums[sums].column == j->column,
                   "%s: sum %d", what, sums);
             sums++;
         }
         CHECK(j->part == parts, "%s: part %d is where %d is expected", what, j->part, parts);
         parts++;
     }
-    CHECK(sums == l->nsums && parts == l->parts && ended == tiles, "%s: %d of %d sums, %d of %d parts, %lld of %lld tiles",
-          what, sums, l->nsums, parts, l->parts, (long long)ended, (long long)tiles);
+    CHECK(sums == l->nsums && parts == l->parts && ended == tiles,
+          "%s: %d of %d sums, %d of %d parts, %lld of %lld tiles", what, sums, l->nsums, parts, l->parts,
+          (long long)ended, (long long)tiles);
 }
 
 /* The steps of a tile are the boxes that one of its taps reaches, counted one by one. */
-static int64_t steps_of(const struct mc_conv_tma_weights_args *a, const struct mc_conv_tma_weights_tiling *c, int unit)
+static int64_t steps_of(const struct mc_conv_tma_weights_args *a, const struct mc_conv_tma_weights_tiling *c,
+                        int unit)
 {
     const int units = c->taps_down ? c->down * c->mi : c->across * c->q;
     int from[3] = { 1 << 20, 1 << 20, 1 << 20 }, to[3] = { -1, -1, -1 };
@@ -286,8 +288,8 @@ TEST(steps_of_weights_are_handed_out_once)
             struct mc_conv_tma_weights_tiling c = mc_conv_tma_weights_best_tiling(a, taps_down != 0);
             const int terms = c.box[0] * c.box[1] * c.box[2] * c.box[3];
             REQUIRE(c.mi > 0 && c.seconds > 0, "%s: no tiling", rows[r].name);
-            CHECK(terms <= 16 * c.ks && mc_conv_tma_weights_slots(&c) >= 2, "%s: %d terms, %d steps", rows[r].name,
-                  terms, c.ks);
+            CHECK(terms <= 16 * c.ks && mc_conv_tma_weights_slots(&c) >= 2, "%s: %d terms, %d steps",
+                  rows[r].name, terms, c.ks);
             for (int way = 0; way < 3; way++) { /* as chosen; shared evenly; a tile a block */
                 struct mc_conv_tma_weights_lists l;
                 c.splits = way == 0 ? c.splits : way == 1 ? 0 : 1;
@@ -313,7 +315,8 @@ TEST(steps_of_weights_are_handed_out_once)
                 for (int u = 0; u < units; u += along) {
                     wanted += tiles * steps_of(&boxed, &c, u);
                 }
-                CHECK(all == wanted, "%s: %lld steps of %lld", rows[r].name, (long long)all, (long long)wanted);
+                CHECK(all == wanted, "%s: %lld steps of %lld", rows[r].name, (long long)all,
+                      (long long)wanted);
                 CHECK(c.splits != 0 || most - least <= 1, "%s: blocks have %lld to %lld steps", rows[r].name,
                       (long long)least, (long long)most);
                 mc_conv_tma_weights_lists_free(&l);

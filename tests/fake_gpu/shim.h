@@ -457,9 +457,10 @@ static inline void shim_bar(int id, int n)
     while (gen[id] == g)
         shim_now->pause(false);
 }
-/* Copies a box from these coordinates, innermost first; outside of the array are zeros.  The pieces of each 128 bytes
- * of shared memory change places. */
-static inline void shim_box(unsigned to, const void *map, int c0, int c1, int c2, int c3, int c4, unsigned barrier)
+/* Copies a box from these coordinates, innermost first; outside of the array are zeros.  The pieces of each
+ * 128 bytes of shared memory change places. */
+static inline void shim_box(unsigned to, const void *map, int c0, int c1, int c2, int c3, int c4,
+                            unsigned barrier)
 {
     const shim_map *m = (const shim_map *)map;
     const int at[5] = { c0, c1, c2, c3, c4 };
@@ -483,7 +484,8 @@ static inline void shim_box(unsigned to, const void *map, int c0, int c1, int c2
     shim_barrier_change(barrier, 0, -all * m->bytes);
 }
 enum shim_kind { SHIM_F16, SHIM_BF16, SHIM_TF32 };
-/* Element (row, k) of the tile that a descriptor names, in rows of 128 bytes.  down: k runs down the columns. */
+/* Element (row, k) of the tile that a descriptor names, in rows of 128 bytes.  down: k runs down the
+ * columns. */
 template <shim_kind kind> static inline float shim_tile(unsigned long long tile, int row, int k, bool down)
 {
     const unsigned at = (tile & 0x3fff) << 4, block = (tile >> 16 & 0x3fff) << 4,

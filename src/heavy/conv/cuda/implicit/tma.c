@@ -317,9 +317,9 @@ static bool small(const struct mc_conv_problem *p)
 const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes)
 {
     const struct mc_conv_shape *s = &p->s;
-    return mc_hopper_refuse()  ? mc_hopper_refuse()
-           : p->wide           ? "sums in float32, and conv.precision asks for float64"
-           : mc_conv_hollow(p) ? mc_conv_hollow(p)
+    return mc_hopper_refuse()             ? mc_hopper_refuse()
+           : p->wide                      ? "sums in float32, and conv.precision asks for float64"
+           : mc_conv_hollow(p)            ? mc_conv_hollow(p)
            : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
            : axes < 3 && (s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0)
                ? "takes one or two spatial axes"

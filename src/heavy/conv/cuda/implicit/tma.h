@@ -29,7 +29,8 @@ void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k);
 
 /* tma.c: reasons to refuse a problem, of any pass, with at most so many spatial axes */
 const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes);
-int64_t mc_conv_tma_tap_stride(const struct mc_conv_problem *p);        /* of filters, whose taps are evenly spaced */
+/* of filters, whose taps are evenly spaced */
+int64_t mc_conv_tma_tap_stride(const struct mc_conv_problem *p);
 extern const struct mc_cuda_text mc_conv_tma_box_text;
 
 /* ---- gradients of filters (tma_weights.cu) ---- */

@@ -17,7 +17,8 @@ __device__ __forceinline__ void make_barriers(const shared &m, int slots)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-__device__ __forceinline__ void copy_box5(u32 to, const map &m, int c, int x, int y, int z, int n, u32 barrier)
+__device__ __forceinline__ void copy_box5(u32 to, const map &m, int c, int x, int y, int z, int n,
+                                          u32 barrier)
 {
     asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
                  "{%2, %3, %4, %5, %6}], [%7];" ::"r"(to),

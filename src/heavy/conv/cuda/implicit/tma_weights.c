@@ -43,7 +43,8 @@ static struct box_weights *box(const struct mc_plan *p)
 
 static bool dense(const int64_t at[5], int64_t images, const int64_t size[3])
 {
-    return (size[1] == 1 || at[3] == at[4] * size[2]) && (size[0] == 1 || at[2] == at[4] * size[1] * size[2]) &&
+    return (size[1] == 1 || at[3] == at[4] * size[2]) &&
+           (size[0] == 1 || at[2] == at[4] * size[1] * size[2]) &&
            (images == 1 || at[0] == at[4] * size[0] * size[1] * size[2]);
 }
 
@@ -62,16 +63,14 @@ static bool is_flat(const struct mc_conv_problem *p)
 static void shape(const struct mc_conv_problem *p, struct mc_conv_tma_weights_args *a)
 {
     const struct mc_conv_shape *s = &p->s;
-    *a = (struct mc_conv_tma_weights_args){
-        .ws = { p->at.w[0], p->at.w[1], mc_conv_tma_tap_stride(p) },
-        .images = (int)s->n,
-        .filters = (int)s->f,
-        .channels = (int)s->c,
-        .chunks = (int)conv_ceil(s->c, TMA_UNIT),
-        .backward = s->flip,
-        .alpha = (float)p->alpha,
-        .beta = (float)p->beta
-    };
+    *a = (struct mc_conv_tma_weights_args){ .ws = { p->at.w[0], p->at.w[1], mc_conv_tma_tap_stride(p) },
+                                            .images = (int)s->n,
+                                            .filters = (int)s->f,
+                                            .channels = (int)s->c,
+                                            .chunks = (int)conv_ceil(s->c, TMA_UNIT),
+                                            .backward = s->flip,
+                                            .alpha = (float)p->alpha,
+                                            .beta = (float)p->beta };
     for (int i = 0; i < 3; i++) {
         a->in[i] = (int)s->in[i];
         a->out[i] = (int)s->out[i];
@@ -125,8 +124,8 @@ static struct mc_cuda_tensor_map_spec array(const struct mc_conv_problem *p,
 {
     const int64_t *at = of_x ? p->at.x : p->at.y;
     const int *size = of_x ? a->in : a->out;
-    struct mc_cuda_tensor_map_spec m = { p->dtype, 5, { of_x ? a->channels : a->filters },
-                                         { 1 }, { TMA_UNIT }, { 1 } };
+    struct mc_cuda_tensor_map_spec m = { p->dtype,     5,    { of_x ? a->channels : a->filters }, { 1 },
+                                         { TMA_UNIT }, { 1 } };
     for (int i = 0; i < 3; i++) {
         m.size[3 - i] = size[i];
         m.stride[3 - i] = at[2 + i];
@@ -194,11 +193,12 @@ static bool make(struct box_weights *d, const struct mc_conv_problem *p)
     }
     const int units = c.down * c.mi + c.across * c.q, slices = l.most > MANY_PARTS ? 8 : 1;
     const size_t tile = (size_t)(c.down * c.mi * c.across * c.q) * TMA_UNIT * TMA_UNIT;
-    d->grid = (struct mc_grid){ .blocks = { (unsigned)l.blocks, 1, 1 },
-                                .threads = { 384, 1, 1 },
-                                .maps = true,
-                                .shared = (size_t)(mc_conv_tma_weights_slots(&c) * units * c.ks * 16) *
-                                              MC_CUDA_ROW + ROUNDED };
+    d->grid = (struct mc_grid){
+        .blocks = { (unsigned)l.blocks, 1, 1 },
+        .threads = { 384, 1, 1 },
+        .maps = true,
+        .shared = (size_t)(mc_conv_tma_weights_slots(&c) * units * c.ks * 16) * MC_CUDA_ROW + ROUNDED
+    };
     d->add_grid = (struct mc_grid){ .blocks = { (unsigned)(tile / 1024) * (unsigned)slices,
                                                 (unsigned)l.nsums, 1 },
                                     .threads = { 256, 1, 1 },
@@ -206,7 +206,8 @@ static bool make(struct box_weights *d, const struct mc_conv_problem *p)
     d->adds = l.nsums > 0;
     d->base.workspace = (size_t)l.parts * tile * sizeof(float);
     LOG(LOG_PLAN,
-        "    box_weights: %lld tiles of %d x %d, %d parts, boxes of %d images, %d planes, %d lines, %d positions, "
+        "    box_weights: %lld tiles of %d x %d, %d parts, boxes of %d images, %d planes, %d lines, %d "
+        "positions, "
         "%.3g us expected",
         (long long)c.tiles, c.down * c.mi * TMA_UNIT, c.across * c.q * TMA_UNIT, l.parts, c.box[0], c.box[1],
         c.box[2], c.box[3], c.seconds * 1e6);

@@ -274,7 +274,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) box_weights(const __grid_co
         return;
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    const int group = (threadIdx.x >> 7) - 1, row = DOWN > 1 ? group * MI : 0, column = ACROSS > 1 ? group * Q : 0;
+    const int group = (threadIdx.x >> 7) - 1, row = DOWN > 1 ? group * MI : 0,
+              column = ACROSS > 1 ? group * Q : 0;
     u32 n = 0;
     for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
         const job j = p.jobs[i];

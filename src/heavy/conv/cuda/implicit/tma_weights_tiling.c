@@ -1,5 +1,5 @@
-/* tma_weights_tiling.c: divides gradients of filters (tma_weights.cu) into tiles, and the steps of tiles among
- * blocks.
+/* tma_weights_tiling.c: divides gradients of filters (tma_weights.cu) into tiles, and the steps of tiles
+ * among blocks.
  *
  * A tile's steps are the boxes of positions from which one of its taps reads inside the image: a rectangle of
  * lines and positions, of all images.
@@ -80,8 +80,7 @@ static int64_t steps(const args *a, const tiling *c, const struct range of[3])
 /* The units along rows (0) or columns (1). */
 static int all_units(const args *a, const tiling *c, int axis)
 {
-    return (axis == 0) == c->taps_down ? taps(a) * a->chunks
-                                       : (int)conv_ceil(a->filters, TMA_UNIT);
+    return (axis == 0) == c->taps_down ? taps(a) * a->chunks : (int)conv_ceil(a->filters, TMA_UNIT);
 }
 
 /* The tile of an index, without its steps' share. Rows change fastest. */
@@ -179,7 +178,8 @@ static void best_box(const args *a, tiling *c)
             for (int right = 1; right <= MC_MIN(most / images / planes, a->out[2]); right++) {
                 const int lines = MC_MIN(most / images / planes / right, a->out[1]);
                 const int ks = (images * planes * lines * right + 15) / 16;
-                const double terms = (double)(down * reached_by_all(a, 1, lines) * reached_by_all(a, 2, right)) *
+                const double terms = (double)(down * reached_by_all(a, 1, lines) *
+                                              reached_by_all(a, 2, right)) *
                                      (ks + begun);
                 if (terms < least && (planes - 1) * a->stride[0] < MOST_BOX &&
                     (lines - 1) * a->stride[1] < MOST_BOX && (right - 1) * a->stride[2] < MOST_BOX) {

@@ -211,34 +211,42 @@ TEST(boxes_are_handed_out_evenly)
 
 /* ---- who sums which steps of a tile ---- */
 
-/* Steps of each tile: consecutive jobs of it, which begin where the one before ended. */
+static int by_tile(const void *a, const void *b)
+{
+    const struct mc_conv_tma_weights_job *x = a, *y = b;
+    return x->column != y->column ? x->column - y->column : x->row != y->row ? x->row - y->row : x->first - y->first;
+}
+
+/* Jobs of a tile begin where others end; each of several has the next part of its sum, and no other sum has
+ * it. */
 static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t tiles, const char *what)
 {
-    int sums = 0, parts = 0;
+    const int n = l->first[l->blocks];
     int64_t ended = 0;
-    for (int i = 0; i < l->first[l->blocks]; i++) {
+    int parts = 0;
+    qsort(l->jobs, (size_t)n, sizeof *l->jobs, by_tile);
+    for (int i = 0, end = 0; i < n; i = end, ended++) {
         const struct mc_conv_tma_weights_job *j = &l->jobs[i];
-        const struct mc_conv_tma_weights_job *before = i > 0 ? j - 1 : NULL;
-        const bool goes_on = before && before->row == j->row && before->column == j->column;
-        CHECK(j->first == (goes_on ? before->first + before->count : 0), "%s: a job begins at step %d", what,
-              j->first);
-        CHECK(j->count > 0 || j->boxes[0] * j->boxes[1] * j->boxes[2] == 0, "%s: a job of no steps", what);
-        ended += !goes_on;
-        if (j->part < 0) {
-            continue;
+        const struct mc_conv_tma_weights_sum *sum = NULL;
+        int at = 0;
+        for (end = i; end < n && l->jobs[end].row == j->row && l->jobs[end].column == j->column; end++) {
+            CHECK(l->jobs[end].first == at, "%s: a job begins at step %d, not %d", what, l->jobs[end].first, at);
+            CHECK(l->jobs[end].count > 0 || end == i, "%s: a job of no steps", what);
+            at += l->jobs[end].count;
         }
-        if (!goes_on) {
-            REQUIRE(sums < l->nsums, "%s: %d sums", what, l->nsums);
-            CHECK(l->sums[sums].first == parts && l->sums[sums].row == j->row &&
-                      l->sums[sums].column == j->column,
-                  "%s: sum %d", what, sums);
-            sums++;
+        for (int s = 0; s < l->nsums; s++) {
+            sum = l->sums[s].row == j->row && l->sums[s].column == j->column ? &l->sums[s] : sum;
         }
-        CHECK(j->part == parts, "%s: part %d is where %d is expected", what, j->part, parts);
-        parts++;
+        CHECK((sum != NULL) == (end - i > 1) && (!sum || sum->parts == end - i), "%s: %d jobs of a tile", what, end - i);
+        for (int k = i; k < end; k++) {
+            CHECK(l->jobs[k].part == (sum ? sum->first + k - i : -1), "%s: part %d", what, l->jobs[k].part);
+        }
+        parts += sum ? sum->parts : 0;
     }
-    CHECK(sums == l->nsums && parts == l->parts && ended == tiles,
-          "%s: %d of %d sums, %d of %d parts, %lld of %lld tiles", what, sums, l->nsums, parts, l->parts,
+    for (int s = 1; s < l->nsums; s++) {
+        CHECK(l->sums[s].first == l->sums[s - 1].first + l->sums[s - 1].parts, "%s: sum %d", what, s);
+    }
+    CHECK(parts == l->parts && ended == tiles, "%s: %d of %d parts, %lld of %lld tiles", what, parts, l->parts,
           (long long)ended, (long long)tiles);
 }
 
@@ -290,15 +298,12 @@ TEST(steps_of_weights_are_handed_out_once)
             REQUIRE(c.mi > 0 && c.seconds > 0, "%s: no tiling", rows[r].name);
             CHECK(terms <= 16 * c.ks && mc_conv_tma_weights_slots(&c) >= 2, "%s: %d terms, %d steps",
                   rows[r].name, terms, c.ks);
-            for (int way = 0; way < 3; way++) { /* as chosen; shared evenly; a tile a block */
+            for (int way = 0; way < 4; way++) { /* as chosen; shared evenly; a tile a block; three parts each */
                 struct mc_conv_tma_weights_lists l;
-                c.splits = way == 0 ? c.splits : way == 1 ? 0 : 1;
+                c.splits = way == 0 ? c.splits : way == 1 ? 0 : way == 2 ? 1 : 3;
                 struct mc_conv_tma_weights_args boxed = *a;
                 memcpy(boxed.box, c.box, sizeof c.box);
                 REQUIRE(mc_conv_tma_weights_hand_out(&boxed, &c, &l), "%s", mc_last_error());
-                if (c.splits != 1) { /* else a block's tiles are not neighbours */
-                    every_step_once(&l, c.tiles, rows[r].name);
-                }
                 int64_t all = 0, most = 0, least = INT64_MAX, wanted = 0;
                 for (int b = 0; b < l.blocks; b++) {
                     int64_t own = 0;
@@ -319,6 +324,7 @@ TEST(steps_of_weights_are_handed_out_once)
                       (long long)wanted);
                 CHECK(c.splits != 0 || most - least <= 1, "%s: blocks have %lld to %lld steps", rows[r].name,
                       (long long)least, (long long)most);
+                every_step_once(&l, c.tiles, rows[r].name);
                 mc_conv_tma_weights_lists_free(&l);
             }
         }

@@ -248,7 +248,6 @@ __device__ __forceinline__ void deliver(const args &p, const job &j, int row, in
 
 extern "C" __global__ void __launch_bounds__(384, 1) box_weights(const __grid_constant__ args p)
 {
-    follow();
     extern __shared__ __align__(1024) unsigned char space[];
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
     shared m;
@@ -266,6 +265,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) box_weights(const __grid_co
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
     __syncthreads();
+    follow();
     if (threadIdx.x < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x < 32) {

@@ -103,38 +103,73 @@ static struct mc_conv_tma_weights_job tile(const args *a, const tiling *c, int64
 /* ---- estimates ---- */
 
 /* Seconds on one multiprocessor of an H200: 64 terms of 128 sums; a byte of operands arrives; a sum is
- * stored; start and end; the launch of a second kernel; a byte of parts is read. */
-static const double multiplied = 4 / 1.7e9 / 128, came = 1 / 87e9, left = 1.0e-10, around = 4e-6,
-                    again = 2e-6, gathered = 1 / 2.5e12;
-
+ * stored; start and end; the launch of a second kernel; a byte of parts is read; a byte of operands comes
+ * from memory.  Bytes of operands that the L2 cache keeps. */
+static const double multiplied = 4 / 1.7e9 / 128, came = 1 / 87e9, left = 1.0e-10, around = 3e-6,
+                    again = 2e-6, gathered = 1 / 2.5e12, fetched = 1 / 4.2e12, kept = 35e6;
 /* The start of a step counts for so many sixteens of its terms. */
 static const double begun = 0.3;
-static double step_seconds(const tiling *c)
+
+/* Both at the same time, which delay each other where they take equally long. */
+static double beside(double a, double b)
 {
-    const double area = (double)(rows(c) * columns(c)) * TMA_UNIT * TMA_UNIT,
-                 bytes = (double)(rows(c) + columns(c)) * c->ks * 16 * MC_CUDA_ROW;
-    return 2e-8 + MC_MAX(area * multiplied * c->ks / 4, bytes * came);
+    return sqrt(sqrt(a * a * a * a + b * b * b * b));
 }
 
-/* Sets splits and seconds. steps: of all tiles. */
-static void estimate_splits(tiling *c, double steps)
+static double unit_bytes(const tiling *c)
 {
-    const int blocks = mc_cuda_multiprocessors();
-    const double step = step_seconds(c), tiles = (double)c->tiles,
-                 area = (double)(rows(c) * columns(c)) * TMA_UNIT * TMA_UNIT, each = ceil(steps / tiles),
-                 waves = ceil(tiles / blocks);
-    c->splits = 1;
-    c->seconds = around + waves * (each * step + left * area);
-    const int most = (int)MC_MIN(blocks / tiles, each);
-    for (int n = 2; n <= most; n++) {
-        const double seconds = around + again + ceil(each / n) * step + left * area +
-                               n * tiles * area * 4 * gathered;
+    return (double)(c->ks * 16 * MC_CUDA_ROW);
+}
+
+static double area(const tiling *c)
+{
+    return (double)(rows(c) * columns(c)) * TMA_UNIT * TMA_UNIT;
+}
+
+static double step_seconds(const tiling *c)
+{
+    return 2e-8 + beside(area(c) * multiplied * c->ks / 4, (rows(c) + columns(c)) * unit_bytes(c) * came);
+}
+
+/* Bytes of x (0) and y (1). */
+static double bytes_of(const args *a, int y)
+{
+    const int *size = y ? a->out : a->in;
+    return 2. * a->images * size[0] * size[1] * size[2] * (y ? a->filters : a->channels);
+}
+
+/* Bytes from memory if blocks are at different positions: what the cache does not keep is read again for
+ * each tile. */
+static double bytes_apart(const args *a, const tiling *c, double all)
+{
+    const double x = bytes_of(a, 0), y = bytes_of(a, 1), first = MC_MIN(x, y),
+                 kept_first = MC_MIN(kept, first), kept_last = MC_MIN(kept - kept_first, MC_MAX(x, y));
+    const double missed[] = { 1 - (x <= y ? kept_first : kept_last) / x,
+                              1 - (x <= y ? kept_last : kept_first) / y };
+    const double loads[] = { all * unit_bytes(c) * (c->taps_down ? rows(c) : columns(c)),
+                             all * unit_bytes(c) * (c->taps_down ? columns(c) : rows(c)) };
+    return x + y + MC_MAX(loads[0] - x, 0) * missed[0] + MC_MAX(loads[1] - y, 0) * missed[1];
+}
+
+/* Sets splits and seconds. all: steps of all tiles.  Each tile in n parts: blocks that run side by side are at
+ * the same positions. */
+enum { MOST_WAVES = 12 };
+static void estimate_splits(const args *a, tiling *c, double all)
+{
+    const double blocks = mc_cuda_multiprocessors(), tiles = (double)c->tiles, each = ceil(all / tiles),
+                 step = step_seconds(c), bytes = bytes_of(a, 0) + bytes_of(a, 1);
+    c->seconds = INFINITY;
+    for (int n = 1; n == 1 || (n <= each && n * tiles <= MOST_WAVES * blocks); n++) {
+        const double waves = ceil(n * tiles / blocks), reads = bytes / n > kept ? ceil(tiles / blocks) : 1;
+        const double parts = n > 1 ? again + n * tiles * area(c) * 4 * gathered : 0;
+        const double seconds = around + parts + waves * left * area(c) +
+                               beside(waves * ceil(each / n) * step, reads * bytes * fetched);
         c->splits = seconds < c->seconds ? n : c->splits;
         c->seconds = MC_MIN(seconds, c->seconds);
     }
-    const double shared = around + again + ceil(steps / blocks) * step * 1.05 +
-                          left * area * (1 + tiles / blocks) + (blocks + tiles) * area * 4 * gathered;
-    if (shared < c->seconds && steps > blocks) {
+    const double shared = around + again + beside(ceil(all / blocks) * step, bytes_apart(a, c, all) * fetched) +
+                          left * area(c) * (1 + tiles / blocks) + (blocks + tiles) * area(c) * 4 * gathered;
+    if (shared < c->seconds && all > blocks) {
         c->splits = 0;
         c->seconds = shared;
     }
@@ -151,7 +186,7 @@ static void estimate_tiles(const args *a, tiling *c)
         boxes(a, c, (int)i * (c->taps_down ? rows(c) : columns(c)), of);
         all += (double)steps(a, c, of);
     }
-    estimate_splits(c, all * (double)(c->tiles / along));
+    estimate_splits(a, c, all * (double)(c->tiles / along));
 }
 
 /* The boxes that all taps along an axis reach. */
@@ -233,86 +268,101 @@ void mc_conv_tma_weights_lists_free(struct mc_conv_tma_weights_lists *l)
     mc_free(l->sums);
 }
 
-/* Appends steps [from, from + count) of a tile to the list of a block. */
-static void give(struct mc_conv_tma_weights_lists *l, struct mc_conv_tma_weights_job j, int from, int count,
-                 int *n)
+static void add_sum(struct mc_conv_tma_weights_lists *l, const struct mc_conv_tma_weights_job *j, int parts)
 {
-    const bool whole = count == j.count;
-    if (!whole && from == 0) {
-        l->sums[l->nsums++] = (struct mc_conv_tma_weights_sum){ j.row, j.column, l->parts, 0 };
-    }
-    if (!whole) {
-        struct mc_conv_tma_weights_sum *s = &l->sums[l->nsums - 1];
-        j.part = l->parts++;
-        s->parts++;
-        l->most = MC_MAX(l->most, s->parts);
-    }
+    l->sums[l->nsums++] = (struct mc_conv_tma_weights_sum){ j->row, j->column, l->parts, parts };
+    l->parts += parts;
+    l->most = MC_MAX(l->most, parts);
+}
+
+/* Appends steps [from, from + count) of a tile, which is whole or has a sum of parts; part: the index of this
+ * one. */
+static void give(struct mc_conv_tma_weights_lists *l, struct mc_conv_tma_weights_job j, int from, int count,
+                 int part, int *n)
+{
+    j.part = count == j.count ? -1 : part;
     j.first = from;
     j.count = count;
     l->jobs[(*n)++] = j;
 }
 
 /* Blocks share the steps of all tiles: consecutive steps, equally many each. */
-static void share(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
+static bool share(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
 {
-    int64_t steps = 0, done = 0;
+    int64_t all = 0, done = 0;
     int n = 0, block = 0;
     for (int64_t t = 0; t < c->tiles; t++) {
-        steps += tile(a, c, t).count;
+        all += tile(a, c, t).count;
     }
     l->first[0] = 0;
     for (int64_t t = 0; t < c->tiles; t++) {
         const struct mc_conv_tma_weights_job j = tile(a, c, t);
+        int parts = 0;
         for (int from = 0, count = 0; from == 0 || from < j.count; from += count) {
-            while (block + 1 < l->blocks && done >= steps * (block + 1) / l->blocks) {
+            while (block + 1 < l->blocks && done >= all * (block + 1) / l->blocks) {
                 l->first[++block] = n;
             }
-            const int64_t end = block + 1 < l->blocks ? steps * (block + 1) / l->blocks : steps;
+            const int64_t end = block + 1 < l->blocks ? all * (block + 1) / l->blocks : all;
             count = (int)MC_MIN(end - done, (int64_t)(j.count - from));
-            give(l, j, from, count, &n);
+            give(l, j, from, count, l->parts + parts++, &n);
             done += count;
             if (j.count == 0) {
                 break;
             }
         }
+        if (parts > 1) {
+            add_sum(l, &j, parts);
+        }
     }
     while (block < l->blocks) {
         l->first[++block] = n;
     }
+    return true;
 }
 
-/* Each tile in equal parts.  Blocks with the same part of other tiles run side by side. */
-static void split(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
+/* Each tile in equal parts.  Blocks take turns: first the first parts of all tiles. */
+static bool split(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
 {
-    int n = 0;
-    for (int b = 0; b < l->blocks; b++) {
+    int n = 0, *part = mc_alloc((size_t)c->tiles * sizeof *part, "plans"); /* a tile's first */
+    for (int64_t t = 0; part && t < c->tiles; t++) {
+        const struct mc_conv_tma_weights_job j = tile(a, c, t);
+        part[t] = l->parts;
+        if (MC_MIN(j.count, c->splits) > 1) {
+            add_sum(l, &j, MC_MIN(j.count, c->splits));
+        }
+    }
+    for (int b = 0; part && b < l->blocks; b++) {
         l->first[b] = n;
-        for (int64_t t = b / c->splits; t < c->tiles; t += l->blocks / c->splits) {
+        for (int64_t i = b; i < c->tiles * c->splits; i += l->blocks) {
+            const int64_t t = i % c->tiles, z = i / c->tiles;
             const struct mc_conv_tma_weights_job j = tile(a, c, t);
-            const int z = b % c->splits, from = (int)((int64_t)j.count * z / c->splits),
-                      end = (int)((int64_t)j.count * (z + 1) / c->splits);
-            if (end > from || (z == 0 && j.count == 0)) {
-                give(l, j, from, end - from, &n);
+            const int parts = MC_MAX(MC_MIN(j.count, c->splits), 1);
+            if (z < parts) {
+                const int from = (int)(j.count * z / parts), end = (int)(j.count * (z + 1) / parts);
+                give(l, j, from, end - from, part[t] + (int)z, &n);
             }
         }
     }
-    l->first[l->blocks] = n;
+    if (part) {
+        l->first[l->blocks] = n;
+    }
+    mc_free(part);
+    return part != NULL;
 }
 
 bool mc_conv_tma_weights_hand_out(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
 {
     const int most = mc_cuda_multiprocessors();
     *l = (struct mc_conv_tma_weights_lists){
-        .blocks = c->splits > 0 ? (int)MC_MIN(c->tiles * c->splits, (int64_t)(most - most % c->splits)) : most
+        .blocks = c->splits > 0 ? (int)MC_MIN(c->tiles * c->splits, (int64_t)most) : most
     };
     const size_t jobs = (size_t)(c->splits > 0 ? c->tiles * c->splits : c->tiles + l->blocks);
     l->jobs = mc_alloc(jobs * sizeof *l->jobs, "plans");
     l->first = mc_alloc((size_t)(l->blocks + 1) * sizeof *l->first, "plans");
     l->sums = mc_alloc((size_t)c->tiles * sizeof *l->sums, "plans");
-    if (!l->jobs || !l->first || !l->sums) {
+    const bool ok = l->jobs && l->first && l->sums && (c->splits > 0 ? split : share)(a, c, l);
+    if (!ok) {
         mc_conv_tma_weights_lists_free(l);
-        return false;
     }
-    (c->splits > 0 ? split : share)(a, c, l);
-    return true;
+    return ok;
 }

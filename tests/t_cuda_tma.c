@@ -214,7 +214,9 @@ TEST(boxes_are_handed_out_evenly)
 static int by_tile(const void *a, const void *b)
 {
     const struct mc_conv_tma_weights_job *x = a, *y = b;
-    return x->column != y->column ? x->column - y->column : x->row != y->row ? x->row - y->row : x->first - y->first;
+    return x->column != y->column ? x->column - y->column
+           : x->row != y->row     ? x->row - y->row
+                                  : x->first - y->first;
 }
 
 /* Jobs of a tile begin where others end; each of several has the next part of its sum, and no other sum has
@@ -230,14 +232,16 @@ static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t t
         const struct mc_conv_tma_weights_sum *sum = NULL;
         int at = 0;
         for (end = i; end < n && l->jobs[end].row == j->row && l->jobs[end].column == j->column; end++) {
-            CHECK(l->jobs[end].first == at, "%s: a job begins at step %d, not %d", what, l->jobs[end].first, at);
+            CHECK(l->jobs[end].first == at, "%s: a job begins at step %d, not %d", what, l->jobs[end].first,
+                  at);
             CHECK(l->jobs[end].count > 0 || end == i, "%s: a job of no steps", what);
             at += l->jobs[end].count;
         }
         for (int s = 0; s < l->nsums; s++) {
             sum = l->sums[s].row == j->row && l->sums[s].column == j->column ? &l->sums[s] : sum;
         }
-        CHECK((sum != NULL) == (end - i > 1) && (!sum || sum->parts == end - i), "%s: %d jobs of a tile", what, end - i);
+        CHECK((sum != NULL) == (end - i > 1) && (!sum || sum->parts == end - i), "%s: %d jobs of a tile",
+              what, end - i);
         for (int k = i; k < end; k++) {
             CHECK(l->jobs[k].part == (sum ? sum->first + k - i : -1), "%s: part %d", what, l->jobs[k].part);
         }
@@ -246,8 +250,8 @@ static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t t
     for (int s = 1; s < l->nsums; s++) {
         CHECK(l->sums[s].first == l->sums[s - 1].first + l->sums[s - 1].parts, "%s: sum %d", what, s);
     }
-    CHECK(parts == l->parts && ended == tiles, "%s: %d of %d parts, %lld of %lld tiles", what, parts, l->parts,
-          (long long)ended, (long long)tiles);
+    CHECK(parts == l->parts && ended == tiles, "%s: %d of %d parts, %lld of %lld tiles", what, parts,
+          l->parts, (long long)ended, (long long)tiles);
 }
 
 /* The steps of a tile are the boxes that one of its taps reaches, counted one by one. */
@@ -298,7 +302,8 @@ TEST(steps_of_weights_are_handed_out_once)
             REQUIRE(c.mi > 0 && c.seconds > 0, "%s: no tiling", rows[r].name);
             CHECK(terms <= 16 * c.ks && mc_conv_tma_weights_slots(&c) >= 2, "%s: %d terms, %d steps",
                   rows[r].name, terms, c.ks);
-            for (int way = 0; way < 4; way++) { /* as chosen; shared evenly; a tile a block; three parts each */
+            for (int way = 0; way < 4;
+                 way++) { /* as chosen; shared evenly; a tile a block; three parts each */
                 struct mc_conv_tma_weights_lists l;
                 c.splits = way == 0 ? c.splits : way == 1 ? 0 : way == 2 ? 1 : 3;
                 struct mc_conv_tma_weights_args boxed = *a;

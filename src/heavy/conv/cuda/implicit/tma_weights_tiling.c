@@ -140,7 +140,7 @@ static double bytes_of(const args *a, int y)
 
 /* Bytes from memory if blocks are at different positions: what the cache does not keep is read again for
  * each tile. */
-static double bytes_apart(const args *a, const tiling *c, double all)
+static double bytes_out_of_step(const args *a, const tiling *c, double all)
 {
     const double x = bytes_of(a, 0), y = bytes_of(a, 1), first = MC_MIN(x, y),
                  kept_first = MC_MIN(kept, first), kept_last = MC_MIN(kept - kept_first, MC_MAX(x, y));
@@ -151,8 +151,8 @@ static double bytes_apart(const args *a, const tiling *c, double all)
     return x + y + MC_MAX(loads[0] - x, 0) * missed[0] + MC_MAX(loads[1] - y, 0) * missed[1];
 }
 
-/* Sets splits and seconds. all: steps of all tiles.  Each tile in n parts: blocks that run side by side are at
- * the same positions. */
+/* Sets splits and seconds. all: steps of all tiles.  Each tile in n parts: blocks that run side by side are
+ * at the same positions. */
 enum { MOST_WAVES = 12 };
 static void estimate_splits(const args *a, tiling *c, double all)
 {
@@ -167,7 +167,8 @@ static void estimate_splits(const args *a, tiling *c, double all)
         c->splits = seconds < c->seconds ? n : c->splits;
         c->seconds = MC_MIN(seconds, c->seconds);
     }
-    const double shared = around + again + beside(ceil(all / blocks) * step, bytes_apart(a, c, all) * fetched) +
+    const double shared = around + again +
+                          beside(ceil(all / blocks) * step, bytes_out_of_step(a, c, all) * fetched) +
                           left * area(c) * (1 + tiles / blocks) + (blocks + tiles) * area(c) * 4 * gathered;
     if (shared < c->seconds && all > blocks) {
         c->splits = 0;
@@ -215,7 +216,7 @@ static void best_box(const args *a, tiling *c)
                 const int ks = (images * planes * lines * right + 15) / 16;
                 const double terms = (double)(down * reached_by_all(a, 1, lines) *
                                               reached_by_all(a, 2, right)) *
-                                     (ks + begun);
+                                     (ks + begun) * (1 + 0.01 / right); /* rather along a line */
                 if (terms < least && (planes - 1) * a->stride[0] < MOST_BOX &&
                     (lines - 1) * a->stride[1] < MOST_BOX && (right - 1) * a->stride[2] < MOST_BOX) {
                     least = terms;
@@ -353,9 +354,9 @@ static bool split(const args *a, const tiling *c, struct mc_conv_tma_weights_lis
 bool mc_conv_tma_weights_hand_out(const args *a, const tiling *c, struct mc_conv_tma_weights_lists *l)
 {
     const int most = mc_cuda_multiprocessors();
-    *l = (struct mc_conv_tma_weights_lists){
-        .blocks = c->splits > 0 ? (int)MC_MIN(c->tiles * c->splits, (int64_t)most) : most
-    };
+    *l = (struct mc_conv_tma_weights_lists){ .blocks = c->splits > 0
+                                                           ? (int)MC_MIN(c->tiles * c->splits, (int64_t)most)
+                                                           : most };
     const size_t jobs = (size_t)(c->splits > 0 ? c->tiles * c->splits : c->tiles + l->blocks);
     l->jobs = mc_alloc(jobs * sizeof *l->jobs, "plans");
     l->first = mc_alloc((size_t)(l->blocks + 1) * sizeof *l->first, "plans");

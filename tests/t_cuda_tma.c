@@ -50,13 +50,12 @@ TEST(cuda_boxes_of_places)
 }
 
 /* Operands that begin where the copy engine cannot. */
-TEST(cuda_boxes_of_unaligned_operands)
+static void unaligned(enum mc_conv_pass pass, const struct mc_solver *solver)
 {
-    const struct mc_conv_problem p = convolution("n4c16f24 i9x8 k3x3 p1x1", CONV_FORWARD, &variants[4]);
+    const struct mc_conv_problem p = convolution("n4c16f24 i9x8 k3x3 p1x1", pass, &variants[4]);
     struct mc_extent e[5];
     void *operand[8];
-    HOPPER_OR_SKIP();
-    struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_tma);
+    struct mc_plan *plan = mc_plan_with(&p.base, solver);
     REQUIRE(plan, "%s", mc_last_error());
     mc_conv_extents(&p, e);
     for (int i = 0; i < 5; i++) { /* what is there has room for one element more */
@@ -74,6 +73,13 @@ TEST(cuda_boxes_of_unaligned_operands)
         mc_cuda_discard(e, 5, operand);
     }
     mc_plan_free(plan);
+}
+
+TEST(cuda_boxes_of_unaligned_operands)
+{
+    HOPPER_OR_SKIP();
+    unaligned(CONV_FORWARD, &mc_conv_cuda_tma);
+    unaligned(CONV_WEIGHTS, &mc_conv_cuda_tma_weights);
 }
 
 /* ---- gradients of filters ---- */

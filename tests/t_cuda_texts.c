@@ -402,6 +402,32 @@ TEST(cuda_box_text_compiles)
     }
 }
 
+TEST(cuda_box_weights_text_compiles)
+{
+    static const struct {
+        struct mc_conv_tma_weights_kind kind;
+        struct mc_conv_tma_weights_tiling c;
+    } rows[] = {
+        { { MC_BFLOAT16, .slots = 4, .slices = 1 }, { .down = 2, .mi = 1, .across = 1, .q = 4, .ks = 4 } },
+        { { MC_FLOAT16, .adds = true, .clear = true, .slots = 3, .slices = 8 },
+          { .taps_down = true, .down = 2, .mi = 2, .across = 1, .q = 3, .ks = 4 } },
+        { { MC_BFLOAT16, .adds = true, .slots = 8, .slices = 8 },
+          { .down = 1, .mi = 1, .across = 2, .q = 1, .ks = 7 } },
+        { { MC_BFLOAT16, .clear = true, .slots = 3, .slices = 1 },
+          { .taps_down = true, .down = 1, .mi = 2, .across = 2, .q = 3, .ks = 4 } },
+    };
+    NEEDS_NVRTC;
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str defines = { 0 };
+        mc_conv_tma_weights_defines(&defines, &rows[i].kind, &rows[i].c);
+        compile(&mc_conv_tma_weights_text, "", defines.s, 90);
+        if (i == 0) {
+            compile(&mc_conv_tma_weights_text, "", defines.s, 100);
+        }
+        mc_str_free(&defines);
+    }
+}
+
 /* What cuDNN's header wants of CUDA's runtime is the names of some types. */
 static bool stand_in(const char *folder)
 {

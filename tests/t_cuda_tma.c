@@ -50,13 +50,12 @@ TEST(cuda_boxes_of_places)
 }
 
 /* Operands that begin where the copy engine cannot. */
-TEST(cuda_boxes_of_unaligned_operands)
+static void unaligned(enum mc_conv_pass pass, const struct mc_solver *solver)
 {
-    const struct mc_conv_problem p = convolution("n4c16f24 i9x8 k3x3 p1x1", CONV_FORWARD, &variants[4]);
+    const struct mc_conv_problem p = convolution("n4c16f24 i9x8 k3x3 p1x1", pass, &variants[4]);
     struct mc_extent e[5];
     void *operand[8];
-    HOPPER_OR_SKIP();
-    struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_tma);
+    struct mc_plan *plan = mc_plan_with(&p.base, solver);
     REQUIRE(plan, "%s", mc_last_error());
     mc_conv_extents(&p, e);
     for (int i = 0; i < 5; i++) { /* what is there has room for one element more */
@@ -74,6 +73,63 @@ TEST(cuda_boxes_of_unaligned_operands)
         mc_cuda_discard(e, 5, operand);
     }
     mc_plan_free(plan);
+}
+
+TEST(cuda_boxes_of_unaligned_operands)
+{
+    HOPPER_OR_SKIP();
+    unaligned(CONV_FORWARD, &mc_conv_cuda_tma);
+    unaligned(CONV_WEIGHTS, &mc_conv_cuda_tma_weights);
+}
+
+/* ---- gradients of filters ---- */
+
+/* Filters whose contiguous axis is `axis`: filters (0) or channels (1). */
+static void lay_filters(struct mc_conv_problem *p, int axis)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t other = axis == 0 ? s->c : s->f, own = axis == 0 ? s->f : s->c;
+    const int64_t tap = axis == 0 ? own * other : own, line = tap * s->k[2];
+    p->at.w[axis] = 1;
+    p->at.w[1 - axis] = axis == 0 ? own : line * s->k[1] * s->k[0];
+    p->at.w[2] = line * s->k[1];
+    p->at.w[3] = line;
+    p->at.w[4] = tap;
+}
+
+/* Boxes that end outside of y, taps that read inside from few boxes or none, strides and dilation, units that
+ * end within a tile, tiles that one block sums and others that many share, results that lie either way and
+ * backwards, added to others. */
+TEST(cuda_boxes_of_weights)
+{
+    static const char *const shapes[] = {
+        "n5c64f32 i9x8 k3x3 p1x1", "n33c8f72 i5x6 k3x3 p2x2 flip", "n3c40f200 i13x13 k3x3",
+        "n2c16f264 i20x17 k5x4 s2x2 p2x1", "n1c8f8 i40 k7 p3", "n2c72f24 i15x15 k3x3 d2x2 p2x2",
+        "n2c8f16 i3x3 k1x1 p2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1",
+        "n3c136f520 i9x11 k1x1", "n2c32f64 i300 k2 d16", "n1c256f32 i65x65 k1x2 p0x1", "n1c520f264 i8x8 k2x2 p3x0 d5x1",
+        "n2c64f64 i31x29 k3x3 s3x8 p1x1", "n17c320f160 i7x7 k1x1", "n1c64f64 i24x24 k3x3 d12x12 p12x12 flip",
+        "n2c24f40 i5x9x7 k3x3x3 p1x1x1", "n1c72f16 i6x7x8 k2x1x3 s2x1x3 p0x0x1 d3x1x1",
+    };
+    static const int kinds[] = { 4, 14, 12, 5 };
+    struct column_sums t = { 0 };
+    int wanted = 0;
+    HOPPER_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int axis = 0; axis < 2; axis++) {
+            for (size_t v = 0; v < NELEM(kinds); v++) {
+                struct variant kind = variants[kinds[v]];
+                kind.layout = B01C;
+                struct mc_conv_problem p = convolution(shapes[s], CONV_WEIGHTS, &kind);
+                lay_filters(&p, axis);
+                p.alpha = v == 3 ? -0.5 : 1;
+                p.beta = v == 1 ? 1 : v == 3 ? 0.25 : 0;
+                one(&p.base, &mc_conv_cuda_tma_weights, &t);
+                wanted++;
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
 }
 
 /* ---- who makes which tile ---- */
@@ -156,5 +212,132 @@ TEST(boxes_are_handed_out_evenly)
         CHECK(late <= least + c.tiles / BLOCKS + 1,
               "%s: a block with %d taps got one more tile, another has %d in all", rows[r].name, late, least);
         free(tile);
+    }
+}
+
+/* ---- who sums which steps of a tile ---- */
+
+static int by_tile(const void *a, const void *b)
+{
+    const struct mc_conv_tma_weights_job *x = a, *y = b;
+    return x->column != y->column ? x->column - y->column
+           : x->row != y->row     ? x->row - y->row
+                                  : x->first - y->first;
+}
+
+/* Jobs of a tile begin where others end; each of several has the next part of its sum, and no other sum has
+ * it. */
+static void every_step_once(const struct mc_conv_tma_weights_lists *l, int64_t tiles, const char *what)
+{
+    const int n = l->first[l->blocks];
+    int64_t ended = 0;
+    int parts = 0;
+    qsort(l->jobs, (size_t)n, sizeof *l->jobs, by_tile);
+    for (int i = 0, end = 0; i < n; i = end, ended++) {
+        const struct mc_conv_tma_weights_job *j = &l->jobs[i];
+        const struct mc_conv_tma_weights_sum *sum = NULL;
+        int at = 0;
+        for (end = i; end < n && l->jobs[end].row == j->row && l->jobs[end].column == j->column; end++) {
+            CHECK(l->jobs[end].first == at, "%s: a job begins at step %d, not %d", what, l->jobs[end].first,
+                  at);
+            CHECK(l->jobs[end].count > 0 || end == i, "%s: a job of no steps", what);
+            at += l->jobs[end].count;
+        }
+        for (int s = 0; s < l->nsums; s++) {
+            sum = l->sums[s].row == j->row && l->sums[s].column == j->column ? &l->sums[s] : sum;
+        }
+        CHECK((sum != NULL) == (end - i > 1) && (!sum || sum->parts == end - i), "%s: %d jobs of a tile",
+              what, end - i);
+        for (int k = i; k < end; k++) {
+            CHECK(l->jobs[k].part == (sum ? sum->first + k - i : -1), "%s: part %d", what, l->jobs[k].part);
+        }
+        parts += sum ? sum->parts : 0;
+    }
+    for (int s = 1; s < l->nsums; s++) {
+        CHECK(l->sums[s].first == l->sums[s - 1].first + l->sums[s - 1].parts, "%s: sum %d", what, s);
+    }
+    CHECK(parts == l->parts && ended == tiles, "%s: %d of %d parts, %lld of %lld tiles", what, parts,
+          l->parts, (long long)ended, (long long)tiles);
+}
+
+/* The steps of a tile are the boxes that one of its taps reaches, counted one by one. */
+static int64_t steps_of(const struct mc_conv_tma_weights_args *a, const struct mc_conv_tma_weights_tiling *c,
+                        int unit)
+{
+    const int units = c->taps_down ? c->down * c->mi : c->across * c->q;
+    int from[3] = { 1 << 20, 1 << 20, 1 << 20 }, to[3] = { -1, -1, -1 };
+    for (int u = unit; u < MC_MIN(unit + units, a->k[0] * a->k[1] * a->k[2] * a->chunks); u++) {
+        const int tap = u / a->chunks,
+                  k[3] = { tap / a->k[2] / a->k[1], tap / a->k[2] % a->k[1], tap % a->k[2] };
+        int first[3] = { -1, -1, -1 }, last[3] = { -1, -1, -1 };
+        for (int axis = 0; axis < 3; axis++) {
+            for (int o = 0; o < a->out[axis]; o++) {
+                const int at = o * a->stride[axis] - a->pad[axis] + k[axis] * a->dilation[axis];
+                if (at >= 0 && at < a->in[axis]) {
+                    first[axis] = first[axis] < 0 ? o / c->box[axis + 1] : first[axis];
+                    last[axis] = o / c->box[axis + 1];
+                }
+            }
+        }
+        for (int axis = 0; axis < 3 && last[0] >= 0 && last[1] >= 0 && last[2] >= 0; axis++) {
+            from[axis] = MC_MIN(from[axis], first[axis]);
+            to[axis] = MC_MAX(to[axis], last[axis]);
+        }
+    }
+    return to[0] < 0 ? 0
+                     : (int64_t)(to[0] - from[0] + 1) * (to[1] - from[1] + 1) * (to[2] - from[2] + 1) *
+                           ((a->images + c->box[0] - 1) / c->box[0]);
+}
+
+TEST(steps_of_weights_are_handed_out_once)
+{
+    static const struct { const char *name; struct mc_conv_tma_weights_args a; } rows[] = {
+        { "many terms",      { .in = { 1, 1, 16000 }, .out = { 1, 1, 15968 }, .k = { 1, 1, 2 }, .stride = { 1, 1, 1 }, .dilation = { 1, 1, 32 }, .images = 16, .filters = 64, .channels = 32, .chunks = 1 } },
+        { "many tiles",      { .in = { 1, 8, 8 }, .out = { 1, 8, 8 }, .k = { 1, 3, 3 }, .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 }, .pad = { 0, 1, 1 }, .images = 2, .filters = 2048, .channels = 1024, .chunks = 16 } },
+        { "wide dilation",   { .in = { 1, 65, 65 }, .out = { 1, 65, 65 }, .k = { 1, 3, 3 }, .stride = { 1, 1, 1 }, .dilation = { 1, 36, 36 }, .pad = { 0, 36, 36 }, .images = 3, .filters = 256, .channels = 2048, .chunks = 32 } },
+        { "taps of nothing", { .in = { 1, 3, 3 }, .out = { 1, 9, 9 }, .k = { 1, 3, 3 }, .stride = { 1, 1, 1 }, .dilation = { 1, 9, 9 }, .pad = { 0, 12, 12 }, .images = 5, .filters = 72, .channels = 200, .chunks = 4 } },
+        { "strides",         { .in = { 1, 129, 131 }, .out = { 1, 65, 44 }, .k = { 1, 3, 3 }, .stride = { 1, 2, 3 }, .dilation = { 1, 1, 1 }, .pad = { 0, 1, 1 }, .images = 1, .filters = 128, .channels = 128, .chunks = 2 } },
+        { "planes",          { .in = { 8, 28, 29 }, .out = { 4, 14, 15 }, .k = { 3, 3, 3 }, .stride = { 2, 2, 2 }, .dilation = { 1, 1, 1 }, .pad = { 1, 1, 1 }, .images = 3, .filters = 128, .channels = 72, .chunks = 2 } },
+    };
+    GPU_OR_SKIP();
+    for (size_t r = 0; r < NELEM(rows); r++) {
+        const struct mc_conv_tma_weights_args *a = &rows[r].a;
+        for (int taps_down = 0; taps_down < 2; taps_down++) {
+            struct mc_conv_tma_weights_tiling c = mc_conv_tma_weights_best_tiling(a, taps_down != 0);
+            const int terms = c.box[0] * c.box[1] * c.box[2] * c.box[3];
+            REQUIRE(c.mi > 0 && c.seconds > 0, "%s: no tiling", rows[r].name);
+            CHECK(terms <= 16 * c.ks && mc_conv_tma_weights_slots(&c) >= 2, "%s: %d terms, %d steps",
+                  rows[r].name, terms, c.ks);
+            for (int way = 0; way < 4;
+                 way++) { /* as chosen; shared evenly; a tile a block; three parts each */
+                struct mc_conv_tma_weights_lists l;
+                c.splits = way == 0 ? c.splits : way == 1 ? 0 : way == 2 ? 1 : 3;
+                struct mc_conv_tma_weights_args boxed = *a;
+                memcpy(boxed.box, c.box, sizeof c.box);
+                REQUIRE(mc_conv_tma_weights_hand_out(&boxed, &c, &l), "%s", mc_last_error());
+                int64_t all = 0, most = 0, least = INT64_MAX, wanted = 0;
+                for (int b = 0; b < l.blocks; b++) {
+                    int64_t own = 0;
+                    for (int i = l.first[b]; i < l.first[b + 1]; i++) {
+                        own += l.jobs[i].count;
+                    }
+                    all += own;
+                    most = MC_MAX(most, own);
+                    least = MC_MIN(least, own);
+                }
+                const int along = taps_down ? c.down * c.mi : c.across * c.q;
+                const int64_t units = (int64_t)a->k[0] * a->k[1] * a->k[2] * a->chunks,
+                              tiles = c.tiles / ((units + along - 1) / along);
+                for (int u = 0; u < units; u += along) {
+                    wanted += tiles * steps_of(&boxed, &c, u);
+                }
+                CHECK(all == wanted, "%s: %lld steps of %lld", rows[r].name, (long long)all,
+                      (long long)wanted);
+                CHECK(c.splits != 0 || most - least <= 1, "%s: blocks have %lld to %lld steps", rows[r].name,
+                      (long long)least, (long long)most);
+                every_step_once(&l, c.tiles, rows[r].name);
+                mc_conv_tma_weights_lists_free(&l);
+            }
+        }
     }
 }

@@ -378,6 +378,29 @@ static int launch(void *f, const unsigned *g, const unsigned *b, unsigned shared
         return fake_grid(f, g, b, shared, together, a.data(), a.size());
     });
 }
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *array, const uint64_t *size, const uint64_t *stride,
+                           const unsigned *box, const unsigned *step, int, int, int, int)
+{
+    shim_map m = {};
+    if (rank > 5 || (uint64_t)array % 16)
+        return 1;
+    m.array = (const char *)array;
+    m.bytes = type == 11 ? 4 : 2;
+    for (unsigned i = 0; i < 5; i++) {
+        m.size[i] = i < rank ? (int)size[i] : 1;
+        m.step[i] = i < rank ? (short)step[i] : 1;
+        m.box[i] = i < rank ? (short)((box[i] + step[i] - 1) / step[i]) : 1;
+        if (i < rank && (box[i] < 1 || box[i] > 256 || step[i] < 1 || step[i] > 8))
+            return 1;
+        m.stride[i] = i == 0 ? m.bytes : i < rank ? (long long)stride[i - 1] : 0;
+        if (i > 0 && m.stride[i] % 16)
+            return 1;
+    }
+    if (m.box[0] * m.bytes > 128)
+        return 1;
+    memcpy(map, &m, sizeof m);
+    return 0;
+}
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *, void **, void **extra)
 {
@@ -417,7 +440,7 @@ int cuLaunchKernelEx(const launch_config *c, void *f, void **params, void **extr
             together = c->attrs[i].u.dims[1];
         else if (c->attrs[i].id == 2) /* all blocks at the same time */
             together = FAKE_ALL + c->g[0];
-    if (!extra && params && together > FAKE_ALL) {
+    if (!extra && params) { /* cooperative, or with tensor maps */
         a = argument((char *)params[0]);
         n = a.size();
         own[1] = (void *)a.data();

@@ -72,18 +72,22 @@ static void replace(std::string &s, const std::string &from, const std::string &
         at += n ? to.size() : 1;
     }
 }
-/* The instructions of texts for Hopper that use neither tensor maps nor clusters; of others, the kernels stay
- * empty. */
+/* The instructions of texts for Hopper that do not use clusters; of others, the kernels stay empty. */
 static std::string hopper(std::string t)
 {
     const size_t product = t.find("wgmma.mma_async");
-    if (product == std::string::npos || t.find("multicast") != std::string::npos ||
-        t.find("cp.async.bulk.tensor") != std::string::npos)
+    if (product == std::string::npos || t.find("multicast") != std::string::npos)
         return t;
     const size_t at = t.rfind("asm volatile(", product), end = t.find("\"r\"(keep));", product) + 12;
     const std::string text = t.substr(at, end - at), down = text.substr(text.find("}, %") + 4);
     const size_t ones = down.find("p, 1, 1, ");
-    t.replace(at, end - at, std::string("shim_wgmma(d, a, b, keep, ") + down[ones + 9] + ", " + down[ones + 12] + ");");
+    const bool floats = text.find(".tf32.") != std::string::npos;
+    t.replace(at, end - at, std::string("shim_wgmma<") + (floats ? "SHIM_TF32" : text.find(".bf16.") != std::string::npos ? "SHIM_BF16" : "SHIM_F16") +
+                                ">(d, a, b, keep, " + (floats ? '0' : down[ones + 9]) + ", " + (floats ? '0' : down[ones + 12]) + ");");
+    const char *const boxes[] = { "3c, tap, f, 0, 0", "4c, x, y, n, 0", "5c, x, y, z, n" };
+    for (const char *box : boxes)
+        for (size_t from; (from = t.find(std::string("asm volatile(\"cp.async.bulk.tensor.") + box[0])) != std::string::npos;)
+            t.replace(from, t.find(": \"memory\");", from) + 12 - from, std::string("shim_box(to, &m, ") + (box + 1) + ", barrier);");
     replace(t, "asm volatile(\"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\" ::\"r\"(to), "
                "\"l\"(from), \"r\"(bytes), \"r\"(barrier) : \"memory\");",
             "shim_copy(to, from, bytes, true); shim_barrier_change(barrier, 0, -(int)bytes);");
@@ -98,7 +102,7 @@ static std::string hopper(std::string t)
         replace(t, std::string("asm volatile(\"cp.async.c") + (bytes[0] == '8' ? "a" : "g") + ".shared.global [%0], [%1], " + bytes + ", %2;\" ::\"r\"(to), \"l\"(from), \"r\"(valid ? " + bytes +
                        " : 0) : \"memory\");", std::string("shim_copy(to, from, ") + bytes + ", valid);");
     replace(t, "asm volatile(\"bar.sync 1, 256;\" ::: \"memory\");", "shim_bar(1, 256);");
-    for (const char *none : { "\"\" : \"+f\"", "\"wgmma.", "\"cp.async.", "\"setmaxnreg", "\"fence.mbarrier_init" })
+    for (const char *none : { "\"\" : \"+f\"", "\"wgmma.", "\"cp.async.", "\"setmaxnreg", "\"fence.mbarrier_init", "\"fence.proxy" })
         for (size_t from; (from = t.find(std::string("asm volatile(") + none)) != std::string::npos;)
             t.erase(from, t.find(";\n", from) - from);
     return "#define __CUDA_ARCH_FEAT_SM90_ALL\n" + t;

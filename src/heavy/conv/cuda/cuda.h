@@ -9,7 +9,8 @@
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_conv_cuda_solvers[];
 extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_small_channels, mc_conv_cuda_small_channels_tensor,
-    mc_conv_cuda_small_channels_scatter, mc_conv_cuda_split, mc_conv_cuda_tma, mc_conv_cuda_split_pointwise,
+    mc_conv_cuda_small_channels_scatter, mc_conv_cuda_split, mc_conv_cuda_tma, mc_conv_cuda_tma_weights,
+    mc_conv_cuda_split_pointwise,
     mc_conv_cuda_shared_image, mc_conv_cuda_taps, mc_conv_cuda_col2im, mc_conv_cuda_fft,
     mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_space_to_depth,
@@ -41,7 +42,7 @@ extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_small_channels_til
     mc_conv_small_channels_spread_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_tensor_text,
     mc_conv_fft_products_text, mc_conv_fft_products_half_text, mc_conv_shared_image_text,
     mc_conv_shared_image_weights_text, mc_conv_register_weights_text, mc_conv_col2im_text,
-    mc_conv_space_to_depth_text, mc_conv_tma_text, mc_conv_depthwise_text,
+    mc_conv_space_to_depth_text, mc_conv_tma_text, mc_conv_tma_weights_text, mc_conv_depthwise_text,
     mc_conv_grouped_text, mc_conv_grouped_tensor_text;
 
 enum { DNN_AUTO, DNN_REQUIRED, DNN_NEVER };  /* the values of the flag dnn.enabled, in order */

@@ -16,6 +16,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_split,     /* float32 as pairs of halves on tensor cores */
     /* NHWC on Hopper's tensor cores: tiles of rows are boxes of images and positions */
     &mc_conv_cuda_tma,
+    &mc_conv_cuda_tma_weights, /* the same for gradients of filters, of halves */
     /* split halves, pointwise or taps along one axis: products on the images as stored */
     &mc_conv_cuda_split_pointwise,
     &mc_conv_cuda_shared_image,     /* split halves, small images in shared memory */

@@ -23,8 +23,13 @@ struct box {
 static const char text[] = {
 #include "heavy/conv/cuda/implicit/tma_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text,
-                                               &mc_gemm_hopper_text };
+static const char boxes[] = {
+#include "heavy/conv/cuda/implicit/tma_box_text.h"
+    , 0 };
+const struct mc_cuda_text mc_conv_tma_box_text = { "heavy/conv/cuda/implicit/tma_box.cu", boxes,
+                                                   &mc_gemm_hopper_text },
+                          mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text,
+                                               &mc_conv_tma_box_text };
 
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
 {
@@ -53,13 +58,19 @@ static int64_t terms(const struct mc_conv_problem *p)
     return forward(p) ? p->s.c : p->s.f;
 }
 
+int64_t mc_conv_tma_tap_stride(const struct mc_conv_problem *p)
+{
+    const int64_t *k = p->s.k;
+    return p->at.w[k[2] > 1 ? 4 : k[1] > 1 ? 3 : 2];
+}
+
 /* Strides of filters in a product: between terms, between taps (which are evenly spaced), and between
  * results. */
 enum { RESULT, TAP, TERM };
 static void filters(const struct mc_conv_problem *p, int64_t stride[3])
 {
     stride[TERM] = p->at.w[forward(p) ? 1 : 0];
-    stride[TAP] = p->at.w[p->s.k[2] > 1 ? 4 : 3];
+    stride[TAP] = mc_conv_tma_tap_stride(p);
     stride[RESULT] = p->at.w[forward(p) ? 0 : 1];
 }
 
@@ -270,14 +281,25 @@ static bool even(const struct mc_conv_problem *p, const int64_t *stride, const i
     return ok && size[0] > 0 && size[1] % unit == 0;
 }
 
+static bool are_taps_even(const struct mc_conv_problem *p)
+{
+    int64_t step = mc_conv_tma_tap_stride(p);
+    bool ok = true;
+    for (int i = 2; i >= 0; i--) {
+        ok = ok && (p->s.k[i] == 1 || p->at.w[2 + i] == step);
+        step *= p->s.k[i];
+    }
+    return ok;
+}
+
 static bool walked(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t *w = p->at.w, unit = MC_CUDA_ALIGNED / mc_dtypes[p->dtype].size;
-    return p->at.x[1] == 1 && even(p, p->at.x, (int64_t[]){ s->n, s->c, 1, s->in[1], s->in[2] }) &&
-           p->at.y[1] == 1 && even(p, p->at.y, (int64_t[]){ s->n, s->f, 1, s->out[1], s->out[2] }) &&
-           (w[0] == 1 || w[1] == 1) && even(p, w, (int64_t[]){ s->f, s->c, 1, s->k[1], s->k[2] }) &&
-           s->f % unit == 0 && (s->k[1] == 1 || s->k[2] == 1 || w[3] == s->k[2] * w[4]);
+    return p->at.x[1] == 1 && even(p, p->at.x, (int64_t[]){ s->n, s->c, s->in[0], s->in[1], s->in[2] }) &&
+           p->at.y[1] == 1 && even(p, p->at.y, (int64_t[]){ s->n, s->f, s->out[0], s->out[1], s->out[2] }) &&
+           (w[0] == 1 || w[1] == 1) && even(p, w, (int64_t[]){ s->f, s->c, s->k[0], s->k[1], s->k[2] }) &&
+           s->f % unit == 0 && are_taps_even(p);
 }
 
 enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: limit of the copy engine */
@@ -285,31 +307,37 @@ static bool small(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     bool ok = s->n < 1 << 20 && s->c < 1 << 20 && s->f < 1 << 20;
-    for (int i = 1; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         ok = ok && s->in[i] < MOST && s->out[i] < MOST && s->k[i] * s->dilation[i] < MOST &&
              s->pad[i] < MOST && s->pad[i] > -MOST && s->stride[i] <= MOST_STEP;
     }
     return ok;
 }
 
-static const char *refuse(const struct mc_problem *p_)
+const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes)
 {
-    const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    return mc_hopper_refuse()                          ? mc_hopper_refuse()
-           : mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
-           : p->wide                 ? "sums in float32, and conv.precision asks for float64"
-           : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : s->pass == CONV_WEIGHTS ? "computes forward and gradients of inputs"
-           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
-               ? "computes gradients of inputs for stride 1 only"
+    return mc_hopper_refuse()             ? mc_hopper_refuse()
+           : p->wide                      ? "sums in float32, and conv.precision asks for float64"
+           : mc_conv_hollow(p)            ? mc_conv_hollow(p)
            : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
-           : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
+           : axes < 3 && (s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0)
                ? "takes one or two spatial axes"
            : !walked(p) ? "requires contiguous channels and strides that are multiples of 16 bytes"
            : !small(p)  ? "does not take sizes this large"
            : !mc_cuda_has_tensor_map() ? "requires a driver that makes tensor maps"
                                        : NULL;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
+           : s->pass == CONV_WEIGHTS                 ? "computes forward and gradients of inputs"
+           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
+               ? "computes gradients of inputs for stride 1 only"
+               : mc_conv_tma_limits(p, 2);
 }
 
 static double estimate(const struct mc_problem *p_)

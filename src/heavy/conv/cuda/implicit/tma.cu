@@ -16,7 +16,6 @@
  *   ACT         the activation; a switch over all of them at each place of use would be too much code */
 #include "heavy/conv/cuda/implicit/tma_args.h"
 typedef mc_conv_tma_tile tile;
-typedef mc_cuda_tensor_map map;
 typedef mc_conv_tma_args args;
 
 enum {
@@ -50,25 +49,6 @@ __device__ __forceinline__ int steps(const args &p, const tile &t)
 }
 
 /* ---- operands ---- */
-
-struct shared {                   /* shared memory: slots, and their barriers */
-    u32 slots, full, empty;
-};
-
-__device__ __forceinline__ void copy_box4(u32 to, const map &m, int c, int x, int y, int n, u32 barrier)
-{
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
-                 "{%2, %3, %4, %5}], [%6];" ::"r"(to),
-                 "l"(&m), "r"(c), "r"(x), "r"(y), "r"(n), "r"(barrier)
-                 : "memory");
-}
-__device__ __forceinline__ void copy_box3(u32 to, const map &m, int c, int tap, int f, u32 barrier)
-{
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
-                 "{%2, %3, %4}], [%5];" ::"r"(to),
-                 "l"(&m), "r"(c), "r"(tap), "r"(f), "r"(barrier)
-                 : "memory");
-}
 
 /* Loads operands; run by one thread. */
 __device__ __forceinline__ void bring(const args &p, const shared &m)
@@ -179,24 +159,6 @@ __device__ __forceinline__ pair finished(const args &p, i64 at, int column, floa
     return { finish(v.a, ACT), finish(v.b, ACT) };
 }
 
-/* Transposes the words of a quad, four a lane: w[i] of lane j becomes w[j] of lane i. */
-__device__ __forceinline__ void turn(u32 (&w)[4])
-{
-    const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-        const u32 got = __shfl_xor_sync(~0u, odd ? w[i] : w[i + 1], 1);
-        w[i] = odd ? got : w[i];
-        w[i + 1] = odd ? w[i + 1] : got;
-    }
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const u32 got = __shfl_xor_sync(~0u, high ? w[i] : w[i + 2], 2);
-        w[i] = high ? got : w[i];
-        w[i + 2] = high ? w[i + 2] : got;
-    }
-}
-
 /* 32 columns of a row; each lane of a quad has two of each eight. */
 __device__ __forceinline__ void deliver_row(const args &p, i64 at, int column, const float *sum)
 {
@@ -250,11 +212,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__
     m.full = (u32)__cvta_generic_to_shared(barriers);
     m.empty = m.full + SLOTS * 8;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < SLOTS; i++) {
-            barrier_make(m.full + i * 8, 1);
-            barrier_make(m.empty + i * 8, 2);
-        }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        make_barriers(m, SLOTS);
     }
     __syncthreads();
     if (threadIdx.x < 128) {

@@ -4,6 +4,7 @@
 #define MC_HEAVY_CONV_CUDA_IMPLICIT_TMA_H
 
 #include "heavy/conv/cuda/implicit/tma_args.h"
+#include "heavy/conv/cuda/implicit/tma_weights_args.h"
 #include "heavy/conv/cuda/cuda.h"
 
 struct mc_conv_tma_tiling {             /* a tiling of rows and columns */
@@ -25,5 +26,49 @@ struct mc_conv_tma_kind {
     int mi, tn, slots;
 };
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k);
+
+/* tma.c: reasons to refuse a problem, of any pass, with at most so many spatial axes */
+const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes);
+/* of filters, whose taps are evenly spaced */
+int64_t mc_conv_tma_tap_stride(const struct mc_conv_problem *p);
+extern const struct mc_cuda_text mc_conv_tma_box_text;
+
+/* ---- gradients of filters (tma_weights.cu) ---- */
+
+/* A tiling of filters, and of channels times taps. */
+struct mc_conv_tma_weights_tiling {
+    bool taps_down;             /* rows are channels of taps */
+    /* groups of warps, and units of each: along rows, along columns; ks: 16 ks terms of a step */
+    int down, mi, across, q, ks, box[4];
+    int64_t tiles;
+    int splits;                 /* of each tile's steps; 0: blocks share the steps of all tiles evenly */
+    double seconds;
+};
+/* mi is 0: too many positions */
+struct mc_conv_tma_weights_tiling mc_conv_tma_weights_best_tiling(const struct mc_conv_tma_weights_args *a,
+                                                                  bool taps_down);
+int mc_conv_tma_weights_slots(const struct mc_conv_tma_weights_tiling *c);
+
+/* The jobs of a tiling, sorted by block, and the tiles whose sums are in parts. */
+struct mc_conv_tma_weights_lists {
+    struct mc_conv_tma_weights_job *jobs;
+    int *first;                 /* [blocks + 1] */
+    struct mc_conv_tma_weights_sum *sums;
+    int blocks, nsums, parts, most; /* most: parts of a sum */
+};
+/* False: no memory. */
+bool mc_conv_tma_weights_hand_out(const struct mc_conv_tma_weights_args *a,
+                                  const struct mc_conv_tma_weights_tiling *c,
+                                  struct mc_conv_tma_weights_lists *l);
+void mc_conv_tma_weights_lists_free(struct mc_conv_tma_weights_lists *l);
+
+/* What tma_weights.cu is compiled for. */
+struct mc_conv_tma_weights_kind {
+    mc_dtype dtype;
+    bool adds, clear;
+    int slots, slices;
+};
+void mc_conv_tma_weights_defines(struct mc_str *out, const struct mc_conv_tma_weights_kind *k,
+                                 const struct mc_conv_tma_weights_tiling *c);
 
 #endif

@@ -417,13 +417,38 @@ int cuLaunchKernelEx(const launch_config *c, void *f, void **params, void **extr
             together = c->attrs[i].u.dims[1];
         else if (c->attrs[i].id == 2) /* all blocks at the same time */
             together = FAKE_ALL + c->g[0];
-    if (!extra && params && together > FAKE_ALL) {
+    if (!extra && params) {
         a = argument((char *)params[0]);
         n = a.size();
         own[1] = (void *)a.data();
         extra = own;
     }
     return launch(f, c->g, c->b, c->shared, together, extra);
+}
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *array, const uint64_t *size, const uint64_t *stride,
+                           const unsigned *box, const unsigned *step, int, int swizzle, int, int)
+{
+    static_assert(sizeof(fake_map) <= 128, "the size of a tensor map");
+    fake_map m = {};
+    bool ok = rank >= 3 && rank <= 5 && (uintptr_t)array % 16 == 0 && swizzle >= 1 && swizzle <= 3;
+    m.array = (const char *)array;
+    m.row = 16 << swizzle;
+    m.rank = rank;
+    m.element = type == 6 || type == 9 ? 2 : 4;
+    m.tf32 = type == 11 || type == 12;
+    for (unsigned i = 0; i < rank; i++) {
+        m.size[i] = size[i];
+        m.step[i] = step[i];
+        m.box[i] = (box[i] + step[i] - 1) / step[i];
+        if (i > 0)
+            m.stride[i - 1] = stride[i - 1];
+        ok = ok && size[i] > 0 && size[i] <= 1ull << 32 && box[i] > 0 && box[i] <= 256 && step[i] > 0 && step[i] <= 8 &&
+             (i == 0 || (stride[i - 1] % 16 == 0 && stride[i - 1] < 1ull << 40));
+    }
+    ok = ok && m.box[0] * m.element <= m.row;
+    memset(map, 0, 128);
+    memcpy(map, &m, sizeof m);
+    return ok ? 0 : 1;
 }
 int cuStreamBeginCapture_v2(void *, int)
 {

@@ -15,6 +15,13 @@
 struct shim_u3 {
     unsigned x, y, z;
 };
+struct fake_map { /* a tensor map: what stands in its 128 bytes */
+    const char *array;
+    unsigned long long stride[4];
+    unsigned size[5];
+    unsigned short box[5], row; /* row: bytes of a row, and of the swizzle */
+    unsigned char step[5], element, rank, tf32;
+};
 struct shim { /* what a kernel sees of the thread that it is */
     shim_u3 tid, bid, bdim, gdim;
     void *dynamic;                                       /* shared memory of the launch's size */

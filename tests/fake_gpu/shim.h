@@ -457,32 +457,68 @@ static inline void shim_bar(int id, int n)
     while (gen[id] == g)
         shim_now->pause(false);
 }
-/* Element (row, k) of the tile that a descriptor names, of halves in rows of 128 bytes.  down: k runs down
- * the columns. */
-static inline float shim_tile(unsigned long long tile, int row, int k, bool down)
+/* A box of an array, with zeros outside of it, and the bytes that a barrier waits for. */
+template <int N> static inline void shim_copy_box(unsigned to, const void *map, const int (&at)[N], unsigned barrier)
+{
+    const fake_map &m = *(const fake_map *)map;
+    int all = 1;
+    for (int i = 0; i < N; i++)
+        all *= m.box[i];
+    for (int i = 0; i < all; i++) {
+        int rest = i;
+        bool inside = true;
+        const char *from = m.array;
+        for (int j = 0; j < N; j++) {
+            const int u = at[j] + rest % m.box[j] * m.step[j];
+            inside = inside && u >= 0 && u < (int)m.size[j];
+            from += u * (long long)(j ? m.stride[j - 1] : m.element);
+            rest /= m.box[j];
+        }
+        unsigned in = to + i / m.box[0] * m.row + i % m.box[0] * m.element;
+        in ^= (in >> 7 & (m.row / 16 - 1)) << 4;
+        if (!inside)
+            memset(shim_shared(in), 0, m.element);
+        else
+            memcpy(shim_shared(in), from, m.element);
+        if (inside && m.tf32) {
+            const unsigned bits = shim_tf32(*(float *)from);
+            memcpy(shim_shared(in), &bits, 4);
+        }
+    }
+    shim_barrier_change(barrier, 0, -all * m.element);
+}
+enum shim_type { SHIM_F16, SHIM_BF16, SHIM_TF32 };
+/* Element (row, k) of the tile that a descriptor names, in rows of `wide` bytes, by its swizzle.  down: k runs
+ * down the columns. */
+template <shim_type T> static inline float shim_tile(unsigned long long tile, int row, int k, bool down)
 {
     const unsigned at = (tile & 0x3fff) << 4, block = (tile >> 16 & 0x3fff) << 4,
-                   eight = (tile >> 32 & 0x3fff) << 4;
-    const unsigned in = at + (down ? row / 64 * block + k / 8 * eight + k % 8 * 128 + row % 64 * 2
-                                   : row / 8 * eight + row % 8 * 128 + k * 2);
-    return shim_h2f(*(unsigned short *)shim_shared(in ^ (in >> 7 & 7) << 4));
+                   eight = (tile >> 32 & 0x3fff) << 4, wide = 256 >> (tile >> 62);
+    const unsigned in = at + (down ? row / (wide / 2) * block + k / 8 * eight + k % 8 * wide + row % (wide / 2) * 2
+                                   : row / 8 * eight + row % 8 * wide + k * (T == SHIM_TF32 ? 4 : 2));
+    const void *p = shim_shared(in ^ (in >> 7 & (wide / 16 - 1)) << 4);
+    const unsigned bits = T == SHIM_TF32 ? *(unsigned *)p : (unsigned)*(unsigned short *)p << 16;
+    float f;
+    memcpy(&f, &bits, 4);
+    return T == SHIM_F16 ? shim_h2f(*(unsigned short *)p) : f;
 }
-/* d (64 x N) = (keep) d + a (64 x 16) b (N x 16)' */
-template <int R>
+/* d (64 x N) = (keep) d + a (64 x K) b (N x K)' */
+template <shim_type T, int R>
 static inline void shim_wgmma(float (&d)[R], unsigned long long a, unsigned long long b, int keep,
                               bool a_down, bool b_down)
 {
+    enum { K = T == SHIM_TF32 ? 8 : 16 };
     const int lane = (int)shim_now->lane, first = (int)(threadIdx.x & 127) / 32 * 16 + lane / 4;
-    float left[2][16];
-    for (int k = 0; k < 16; k++) {
-        left[0][k] = shim_tile(a, first, k, a_down);
-        left[1][k] = shim_tile(a, first + 8, k, a_down);
+    float left[2][K];
+    for (int k = 0; k < K; k++) {
+        left[0][k] = shim_tile<T>(a, first, k, a_down);
+        left[1][k] = shim_tile<T>(a, first + 8, k, a_down);
     }
     for (int i = 0; i < R; i += 4) {
         for (int j = 0; j < 2; j++) {
             float v[2] = { keep ? d[i + j] : 0, keep ? d[i + 2 + j] : 0 };
-            for (int k = 0; k < 16; k++) {
-                const float right = shim_tile(b, i / 4 * 8 + lane % 4 * 2 + j, k, b_down);
+            for (int k = 0; k < K; k++) {
+                const float right = shim_tile<T>(b, i / 4 * 8 + lane % 4 * 2 + j, k, b_down);
                 v[0] += left[0][k] * right;
                 v[1] += left[1][k] * right;
             }

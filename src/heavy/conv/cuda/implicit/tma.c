@@ -2,7 +2,13 @@
  * which the copy engine (TMA) reads from NHWC images (tma.cu; tma_tiling.c has the tiling).
  *
  *   forward   y = what taps read of x times filters
- *   inputs    x = what taps read of y times filters, taps in reverse, stride 1
+ *   inputs    x = what taps read of y times filters, taps in reverse, stride 1, by phases
+ *
+ * A phase of the gradient of inputs is the positions that are congruent modulo the stride: the same taps reach
+ * them.  All phases are one launch.
+ *
+ * Axes that filters neither pad nor step along, as of pointwise filters, become images, whose boxes have no
+ * edges.
  *
  * Invariant: channels are contiguous.  For operands that are not aligned to 16 bytes the plan runs a child
  * plan of another solver. */
@@ -14,6 +20,7 @@ struct box {
     struct mc_plan base;
     struct mc_conv_tma_args args;
     struct mc_cuda_tensor_map_spec from, filters;
+    int64_t image_stride;       /* of what taps read; axes may be merged */
     struct mc_grid grid;
     struct mc_cuda_copy *transpose;  /* copies filters to the workspace; for floats with contiguous results */
     struct mc_cuda *gpu;
@@ -31,8 +38,9 @@ void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
     mc_cuda_types(out, k->dtype, false);
     mc_str_addf(out,
                 "#define HALF %d\n#define DOWN %d\n#define ADDS %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
-                "SLOTS = %d };\n",
-                mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots);
+                "SLOTS = %d };\n#define AXES %d\n",
+                mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots,
+                k->axes);
     mc_hopper_instruction(out, k->tn, k->dtype, false, k->down);
 }
 
@@ -59,7 +67,7 @@ enum { RESULT, TAP, TERM };
 static void filters(const struct mc_conv_problem *p, int64_t stride[3])
 {
     stride[TERM] = p->at.w[forward(p) ? 1 : 0];
-    stride[TAP] = p->at.w[p->s.k[2] > 1 ? 4 : 3];
+    stride[TAP] = p->at.w[p->s.k[2] > 1 ? 4 : p->s.k[1] > 1 ? 3 : 2];
     stride[RESULT] = p->at.w[forward(p) ? 0 : 1];
 }
 
@@ -76,34 +84,117 @@ static bool is_transposed(const struct mc_conv_problem *p)
     return down(p) && p->dtype == MC_FLOAT32;
 }
 
+static int64_t all_taps(const struct mc_conv_problem *p)
+{
+    return p->s.k[0] * p->s.k[1] * p->s.k[2];
+}
+
 static void copied(const struct mc_conv_problem *p, int64_t stride[3])  /* strides of the copy */
 {
     stride[TERM] = 1;
     stride[TAP] = terms(p);
-    stride[RESULT] = terms(p) * p->s.k[1] * p->s.k[2];
+    stride[RESULT] = terms(p) * all_taps(p);
 }
 
-static void shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
+static int common_divisor(int a, int b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
+/* Forward: all positions are one phase. apart: taps of filters between adjacent ones of this axis. */
+static void shape_forward(const struct mc_conv_shape *s, int i, int apart, struct mc_conv_tma_args *a)
+{
+    a->phases[i] = 1;
+    a->in[i] = (int)s->in[i];
+    a->stride[i] = (int)s->stride[i];
+    a->dilation[i] = (int)s->dilation[i];
+    a->step[i] = s->flip ? -apart : apart;
+    a->phase[i][0] = (struct mc_conv_tma_phase){ (int)s->out[i], (int)s->k[i], (int)s->pad[i],
+                                                 s->flip ? ((int)s->k[i] - 1) * apart : 0 };
+}
+
+/* Inputs: tap k of position o of y reaches o stride - pad + k dilation.  So the taps of a phase are `every`
+ * apart, and element j of the phase receives from o = j + (phase + pad - k dilation) / stride, in reverse. */
+static void shape_inputs(const struct mc_conv_shape *s, int i, int apart, struct mc_conv_tma_args *a)
+{
+    const int stride = (int)s->stride[i], dilation = (int)s->dilation[i], taps = (int)s->k[i];
+    const int both = common_divisor(stride, dilation), every = stride / both;
+    a->phases[i] = stride;
+    a->in[i] = (int)s->out[i];
+    a->stride[i] = 1;
+    a->dilation[i] = dilation / both;
+    a->step[i] = s->flip ? every * apart : -every * apart;
+    for (int u = 0; u < stride; u++) {
+        const int at = u + (int)s->pad[i];
+        struct mc_conv_tma_phase *of = &a->phase[i][u];
+        int first = 0;
+        *of = (struct mc_conv_tma_phase){ .out = (int)MC_MAX(conv_ceil(s->in[i] - u, stride), (int64_t)0) };
+        while (first < MC_MIN(every, taps) && (at - first * dilation) % stride != 0) {
+            first++;
+        }
+        if (first < MC_MIN(every, taps)) {
+            of->k = (int)conv_ceil(taps - first, every);
+            const int last = first + (of->k - 1) * every;
+            of->pad = (of->k - 1) * a->dilation[i] - (at - first * dilation) / stride;
+            of->first = (s->flip ? taps - 1 - last : last) * apart;
+        }
+    }
+}
+
+static const int64_t *source_strides(const struct mc_conv_problem *p)
+{
+    return forward(p) ? p->at.x : p->at.y;
+}
+
+/* Do images and axis i, along which filters do nothing, become one axis? */
+enum { MOST_IMAGES = 1 << 30 };
+static bool is_merged(const struct mc_conv_problem *p, int i, const struct mc_conv_tma_args *a,
+                      int64_t from_stride)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *from = source_strides(p), *to = forward(p) ? p->at.y : p->at.x;
+    return s->k[i] == 1 && s->stride[i] == 1 && s->pad[i] == 0 && s->in[i] == s->out[i] &&
+           (a->images == 1 || s->in[i] == 1 ||
+            (from_stride == s->in[i] * from[i + 2] && a->ts[0] == s->in[i] * to[i + 2])) &&
+           a->images * s->in[i] < MOST_IMAGES;
+}
+
+/* Merges leading axes into images.  Returns the stride of images in what taps read. */
+static int64_t merge(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
+{
+    int64_t stride = source_strides(p)[0];
+    for (int i = 0; i < 3 && is_merged(p, i, a, stride); i++) {
+        if (p->s.in[i] > 1) {
+            a->images *= (int)p->s.in[i];
+            stride = source_strides(p)[i + 2];
+            a->ts[0] = a->ts[i + 1];
+            a->in[i] = a->phase[i][0].out = 1;
+        }
+    }
+    return stride;
+}
+
+int64_t mc_conv_tma_shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
 {
     const struct mc_conv_shape *s = &p->s;
     const int size = (int)mc_dtypes[p->dtype].size;
     const int64_t *to = forward(p) ? p->at.y : p->at.x;
-    *a = (struct mc_conv_tma_args){ .ts = { to[0], to[3], to[4] },
+    *a = (struct mc_conv_tma_args){ .ts = { to[0], to[2], to[3], to[4] },
                                     .images = (int)s->n,
                                     .results = (int)(forward(p) ? s->f : s->c),
                                     .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size),
-                                    .backward = forward(p) ? s->flip : !s->flip,
                                     .alpha = (float)p->alpha,
                                     .beta = (float)p->beta };
-    for (int i = 0; i < 2; i++) {
-        a->in[i] = (int)(forward(p) ? s->in : s->out)[i + 1];
-        a->out[i] = (int)(forward(p) ? s->out : s->in)[i + 1];
-        a->k[i] = (int)s->k[i + 1];
-        a->stride[i] = (int)s->stride[i + 1];
-        a->dilation[i] = (int)s->dilation[i + 1];
-        a->pad[i] = (int)(forward(p) ? s->pad[i + 1]
-                                     : (s->k[i + 1] - 1) * s->dilation[i + 1] - s->pad[i + 1]);
+    for (int i = 2, apart = 1; i >= 0; i--) {
+        (forward(p) ? shape_forward : shape_inputs)(s, i, apart, a);
+        apart *= (int)s->k[i];
     }
+    return merge(p, a);
+}
+
+static int axes(const struct mc_conv_tma_args *a)
+{
+    return a->in[0] == 1 && a->phases[0] == 1 && a->phase[0][0].out == 1 && a->phase[0][0].k == 1 ? 2 : 3;
 }
 
 /* ---- a call ---- */
@@ -148,16 +239,23 @@ static int slots(const struct mc_conv_tma_tiling *c)
 static void describe(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
     const struct mc_conv_tma_args *a = &d->args;
-    const int64_t *from = forward(p) ? p->at.x : p->at.y, many = terms(p), all = p->s.k[1] * p->s.k[2];
-    const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size;
+    const int64_t many = terms(p), all = all_taps(p);
+    const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size, rank = axes(a) + 2;
     int64_t w[3];
     (d->transpose ? copied : filters)(p, w);
-    d->from = (struct mc_cuda_tensor_map_spec){ p->dtype,
-                                                4,
-                                                { many, a->in[1], a->in[0], a->images },
-                                                { 1, from[4], from[3], from[0] },
-                                                { wide, c->box[2], c->box[1], c->box[0] },
-                                                { 1, a->stride[1], a->stride[0], 1 } };
+    d->from = (struct mc_cuda_tensor_map_spec){ .dtype = p->dtype,
+                                                .rank = rank,
+                                                .size = { many },
+                                                .stride = { 1 },
+                                                .box = { wide },
+                                                .step = { 1 } };
+    for (int i = 1; i < rank; i++) {        /* from the last axis of images; images themselves are the last */
+        const int axis = i < rank - 1 ? 3 - i : -1;
+        d->from.size[i] = axis < 0 ? a->images : a->in[axis];
+        d->from.stride[i] = axis < 0 ? d->image_stride : source_strides(p)[axis + 2];
+        d->from.box[i] = c->box[axis + 1];
+        d->from.step[i] = axis < 0 ? 1 : a->stride[axis];
+    }
     d->filters = w[TERM] == 1
                      ? (struct mc_cuda_tensor_map_spec){ p->dtype,
                                                          3,
@@ -179,7 +277,7 @@ static bool transpose(struct box *d, const struct mc_conv_problem *p)
                                 .from = p->dtype,
                                 .rank = 3,
                                 .size = {
-                                    [TERM] = terms(p), [TAP] = p->s.k[1] * p->s.k[2], [RESULT] = results } };
+                                    [TERM] = terms(p), [TAP] = all_taps(p), [RESULT] = results } };
     filters(p, l.from_stride);
     copied(p, l.to_stride);
     d->transpose = mc_cuda_copy_new(&l);
@@ -190,7 +288,7 @@ static bool transpose(struct box *d, const struct mc_conv_problem *p)
 static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
     const struct mc_conv_tma_kind kind = {
-        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c)
+        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c), axes(&d->args)
     };
     struct mc_str defines = { 0 };
     mc_conv_tma_defines(&defines, &kind);
@@ -226,8 +324,8 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
                                 .shared = (size_t)slots(&c) * (size_t)(TMA_ROWS * c.mi + c.tn) * MC_CUDA_ROW +
                                           ROUNDED };
     LOG(LOG_PLAN,
-        "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d positions, %.3g us expected",
-        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
+        "    box: %lld tiles of %d x %d, rows of %d images, %d x %d x %d positions, %.3g us expected",
+        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.box[3], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (is_transposed(p) && !transpose(d, p)) || !list(d, &c)) {
         return false;
@@ -247,7 +345,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->gpu = mc_cuda_current();
     d->base.run = run;
     d->base.destroy = destroy;
-    shape(p, &d->args);
+    d->image_stride = mc_conv_tma_shape(p, &d->args);
     if (!make(d, p)) {
         destroy(&d->base);
         mc_plan_free(d->base.child[0]);
@@ -270,22 +368,35 @@ static bool even(const struct mc_conv_problem *p, const int64_t *stride, const i
     return ok && size[0] > 0 && size[1] % unit == 0;
 }
 
+/* Are taps evenly spaced, in order? */
+static bool are_taps_even(const struct mc_conv_problem *p)
+{
+    int64_t w[3], apart = 1;
+    bool ok = true;
+    filters(p, w);
+    for (int i = 2; i >= 0; i--) {
+        ok = ok && (p->s.k[i] == 1 || p->at.w[i + 2] == apart * w[TAP]);
+        apart *= p->s.k[i];
+    }
+    return ok;
+}
+
 static bool walked(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t *w = p->at.w, unit = MC_CUDA_ALIGNED / mc_dtypes[p->dtype].size;
-    return p->at.x[1] == 1 && even(p, p->at.x, (int64_t[]){ s->n, s->c, 1, s->in[1], s->in[2] }) &&
-           p->at.y[1] == 1 && even(p, p->at.y, (int64_t[]){ s->n, s->f, 1, s->out[1], s->out[2] }) &&
-           (w[0] == 1 || w[1] == 1) && even(p, w, (int64_t[]){ s->f, s->c, 1, s->k[1], s->k[2] }) &&
-           s->f % unit == 0 && (s->k[1] == 1 || s->k[2] == 1 || w[3] == s->k[2] * w[4]);
+    return p->at.x[1] == 1 && even(p, p->at.x, (int64_t[]){ s->n, s->c, s->in[0], s->in[1], s->in[2] }) &&
+           p->at.y[1] == 1 && even(p, p->at.y, (int64_t[]){ s->n, s->f, s->out[0], s->out[1], s->out[2] }) &&
+           (w[0] == 1 || w[1] == 1) && even(p, w, (int64_t[]){ s->f, s->c, s->k[0], s->k[1], s->k[2] }) &&
+           s->f % unit == 0 && are_taps_even(p);
 }
 
-enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: limit of the copy engine */
+enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: limit of the copy engine and of phases */
 static bool small(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    bool ok = s->n < 1 << 20 && s->c < 1 << 20 && s->f < 1 << 20;
-    for (int i = 1; i < 3; i++) {
+    bool ok = s->n < 1 << 20 && s->c < 1 << 20 && s->f < 1 << 20 && all_taps(p) < MOST;
+    for (int i = 0; i < 3; i++) {
         ok = ok && s->in[i] < MOST && s->out[i] < MOST && s->k[i] * s->dilation[i] < MOST &&
              s->pad[i] < MOST && s->pad[i] > -MOST && s->stride[i] <= MOST_STEP;
     }
@@ -301,11 +412,7 @@ static const char *refuse(const struct mc_problem *p_)
            : p->wide                 ? "sums in float32, and conv.precision asks for float64"
            : mc_conv_hollow(p)       ? mc_conv_hollow(p)
            : s->pass == CONV_WEIGHTS ? "computes forward and gradients of inputs"
-           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
-               ? "computes gradients of inputs for stride 1 only"
            : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
-           : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
-               ? "takes one or two spatial axes"
            : !walked(p) ? "requires contiguous channels and strides that are multiples of 16 bytes"
            : !small(p)  ? "does not take sizes this large"
            : !mc_cuda_has_tensor_map() ? "requires a driver that makes tensor maps"
@@ -315,7 +422,7 @@ static const char *refuse(const struct mc_problem *p_)
 static double estimate(const struct mc_problem *p_)
 {
     struct mc_conv_tma_args a;
-    shape(conv(p_), &a);
+    mc_conv_tma_shape(conv(p_), &a);
     const struct mc_conv_tma_tiling c = mc_conv_tma_best_tiling(&a);
     return c.tn > 0 ? c.seconds : 1e30; /* plan() will give the reason */
 }

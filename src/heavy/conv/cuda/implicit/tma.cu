@@ -5,6 +5,8 @@
  * as well: the copy engine copies it at once, with zeros outside of the image.  A tap that reads nothing
  * inside the image from any position of the box is skipped; im2col would multiply zeros there.
  *
+ * The positions of a tile are of one phase: of a gradient with strides, those that the same taps reach.
+ *
  * A block computes the tiles of its list (tma_tiling.c) one after the other.  Its first warps load
  * operands, SLOTS steps ahead, while two groups of four warps multiply the loaded ones, MI times 64 rows
  * each.
@@ -12,6 +14,7 @@
  *   T, HALF     elements, and whether they have two bytes; the copy engine rounds others to TF32
  *   TN          columns of a tile
  *   DOWN        results, not terms, are the contiguous axis of filters
+ *   AXES        axes of an image, 2 or 3
  *   ADDS        whether sums have addends: c0 or a bias
  *   ACT         the activation; a switch over all of them at each place of use would be too much code */
 #include "heavy/conv/cuda/implicit/tma_args.h"
@@ -32,21 +35,37 @@ enum {
 /* ---- taps ---- */
 
 struct range { int first, last; };
-__device__ __forceinline__ range taps(const args &p, int axis, int from, int count)
+__device__ __forceinline__ range taps(const args &p, const tile &t, int axis)
 {
-    const int end = from + count < p.out[axis] ? from + count : p.out[axis], d = p.dilation[axis];
-    const int low = p.pad[axis] - (end - 1) * p.stride[axis],
-              high = p.in[axis] - 1 + p.pad[axis] - from * p.stride[axis];
+    const mc_conv_tma_phase &of = p.phase[axis][t.phase[axis]];
+    const int from = t.at[axis], count = p.box[axis + 1], d = p.dilation[axis];
+    const int end = from + count < of.out ? from + count : of.out;
+    const int low = of.pad - (end - 1) * p.stride[axis],
+              high = p.in[axis] - 1 + of.pad - from * p.stride[axis];
     range r = { low > 0 ? (low + d - 1) / d : 0, high < 0 ? -1 : high / d };
-    r.last = r.last < p.k[axis] ? r.last : p.k[axis] - 1;
+    r.last = r.last < of.k ? r.last : of.k - 1;
     return r;
 }
 
 __device__ __forceinline__ int steps(const args &p, const tile &t)
 {
-    const range a = taps(p, 0, t.line, p.box[1]), b = taps(p, 1, t.position, p.box[2]);
-    return a.last < a.first || b.last < b.first ? 0
-                                                : (a.last - a.first + 1) * (b.last - b.first + 1) * p.chunks;
+    int n = p.chunks;
+#pragma unroll
+    for (int axis = 3 - AXES; axis < 3; axis++) {
+        const range r = taps(p, t, axis);
+        n *= r.last < r.first ? 0 : r.last - r.first + 1;
+    }
+    return n;
+}
+
+/* What tap i of an axis reads first, and its index in the filters. */
+__device__ __forceinline__ int source(const args &p, const tile &t, int axis, int i)
+{
+    return t.at[axis] * p.stride[axis] - p.phase[axis][t.phase[axis]].pad + i * p.dilation[axis];
+}
+__device__ __forceinline__ int tap(const args &p, const tile &t, int axis, int i)
+{
+    return p.phase[axis][t.phase[axis]].first + i * p.step[axis];
 }
 
 /* ---- operands ---- */
@@ -55,14 +74,24 @@ struct shared {                   /* shared memory: slots, and their barriers */
     u32 slots, full, empty;
 };
 
-__device__ __forceinline__ void copy_box4(u32 to, const map &m, int c, int x, int y, int n, u32 barrier)
+#if AXES == 3
+__device__ __forceinline__ void copy_images(u32 to, const map &m, int c, const int (&at)[3], int n, u32 barrier)
+{
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%2, %3, %4, %5, %6}], [%7];" ::"r"(to),
+                 "l"(&m), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n), "r"(barrier)
+                 : "memory");
+}
+#else
+__device__ __forceinline__ void copy_images(u32 to, const map &m, int c, const int (&at)[3], int n, u32 barrier)
 {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
                  "{%2, %3, %4, %5}], [%6];" ::"r"(to),
-                 "l"(&m), "r"(c), "r"(x), "r"(y), "r"(n), "r"(barrier)
+                 "l"(&m), "r"(c), "r"(at[2]), "r"(at[1]), "r"(n), "r"(barrier)
                  : "memory");
 }
-__device__ __forceinline__ void copy_box3(u32 to, const map &m, int c, int tap, int f, u32 barrier)
+#endif
+__device__ __forceinline__ void copy_filters(u32 to, const map &m, int c, int tap, int f, u32 barrier)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
                  "{%2, %3, %4}], [%5];" ::"r"(to),
@@ -70,34 +99,41 @@ __device__ __forceinline__ void copy_box3(u32 to, const map &m, int c, int tap, 
                  : "memory");
 }
 
+/* Loads what one tap reads, and its filters; n counts the steps of all tiles. */
+__device__ __forceinline__ void bring_tap(const args &p, const shared &m, const tile &t, const int (&at)[3],
+                                          int tap, u32 &n)
+{
+    const u32 bytes = p.box[0] * p.box[1] * p.box[2] * p.box[3] * ROW + B_BYTES;
+    for (int c = 0; c < p.chunks; c++, n++) {
+        const u32 slot = n % SLOTS, full = m.full + slot * 8, to = m.slots + slot * SLOT;
+        if (n >= SLOTS) {
+            barrier_wait(m.empty + slot * 8, (n / SLOTS - 1) & 1);
+        }
+        barrier_expect(full, bytes);
+        copy_images(to, p.from, c * TK, at, t.image, full);
+#if DOWN
+#pragma unroll
+        for (int j = 0; j < TN; j += 64) {
+            copy_filters(to + A_BYTES + j * ROW, p.filters, t.column + j, tap, c * TK, full);
+        }
+#else
+        copy_filters(to + A_BYTES, p.filters, c * TK, tap, t.column, full);
+#endif
+    }
+}
+
 /* Loads operands; run by one thread. */
 __device__ __forceinline__ void bring(const args &p, const shared &m)
 {
-    const u32 bytes = p.box[0] * p.box[1] * p.box[2] * ROW + B_BYTES;
     u32 n = 0;
     for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
         const tile t = p.tiles[i];
-        const range down = taps(p, 0, t.line, p.box[1]), right = taps(p, 1, t.position, p.box[2]);
-        for (int a = down.first; a <= down.last; a++) {
-            for (int b = right.first; b <= right.last; b++) {
-                const int tap = a * p.k[1] + b, at = p.backward ? p.k[0] * p.k[1] - 1 - tap : tap;
-                const int y = t.line * p.stride[0] - p.pad[0] + a * p.dilation[0],
-                          x = t.position * p.stride[1] - p.pad[1] + b * p.dilation[1];
-                for (int c = 0; c < p.chunks; c++, n++) {
-                    const u32 slot = n % SLOTS, full = m.full + slot * 8, to = m.slots + slot * SLOT;
-                    if (n >= SLOTS) {
-                        barrier_wait(m.empty + slot * 8, (n / SLOTS - 1) & 1);
-                    }
-                    barrier_expect(full, bytes);
-                    copy_box4(to, p.from, c * TK, x, y, t.image, full);
-#if DOWN
-#pragma unroll
-                    for (int j = 0; j < TN; j += 64) {
-                        copy_box3(to + A_BYTES + j * ROW, p.filters, t.column + j, at, c * TK, full);
-                    }
-#else
-                    copy_box3(to + A_BYTES, p.filters, c * TK, at, t.column, full);
-#endif
+        const range in = AXES == 3 ? taps(p, t, 0) : range{ 0, 0 }, down = taps(p, t, 1), right = taps(p, t, 2);
+        for (int a = in.first; a <= in.last; a++) {
+            for (int b = down.first; b <= down.last; b++) {
+                for (int c = right.first; c <= right.last; c++) {
+                    const int at[3] = { source(p, t, 0, a), source(p, t, 1, b), source(p, t, 2, c) };
+                    bring_tap(p, m, t, at, tap(p, t, 0, a) + tap(p, t, 1, b) + tap(p, t, 2, c), n);
                 }
             }
         }
@@ -154,10 +190,17 @@ __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int
 /* negative: the row is outside the result */
 __device__ __forceinline__ i64 row_at(const args &p, const tile &t, int row)
 {
-    const int w = row % p.box[2], rest = row / p.box[2], image = t.image + rest / p.box[1],
-              line = t.line + rest % p.box[1], position = t.position + w;
-    const bool is = rest < p.box[0] * p.box[1] && image < p.images && line < p.out[0] && position < p.out[1];
-    return is ? image * p.ts[0] + line * p.ts[1] + position * p.ts[2] : -1;
+    i64 at = 0;
+    bool is = true;
+#pragma unroll
+    for (int axis = 2; axis >= 3 - AXES; axis--) {
+        const int u = t.at[axis] + row % p.box[axis + 1];
+        is = is && u < p.phase[axis][t.phase[axis]].out;
+        at += (u * p.phases[axis] + t.phase[axis]) * p.ts[axis + 1];
+        row /= p.box[axis + 1];
+    }
+    is = is && row < p.box[0] && t.image + row < p.images;
+    return is ? at + (t.image + row) * p.ts[0] : -1;
 }
 
 /* Two adjacent columns of the row at `at`; negative: no such row. */

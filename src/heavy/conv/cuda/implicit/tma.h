@@ -7,22 +7,25 @@
 #include "heavy/conv/cuda/cuda.h"
 
 struct mc_conv_tma_tiling {             /* a tiling of rows and columns */
-    int mi, tn, box[3];         /* TMA_ROWS mi rows, tn columns */
+    int mi, tn, box[4];         /* TMA_ROWS mi rows, tn columns */
     int64_t tiles;
     double seconds;             /* the time of all tiles on the current GPU */
 };
+/* All but the addresses, the tensor maps and the tiling.  Returns the stride of images in what taps read. */
+int64_t mc_conv_tma_shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a);
 /* tn is 0: too many positions */
 struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args *a);
 /* The tiles of a tiling, sorted by block; first[blocks + 1].  False: no memory. */
 bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, int blocks,
                      struct mc_conv_tma_tile *tile, int *first);
 
-/* What tma.cu is compiled for. adds: sums have addends; down: results are the contiguous axis of filters. */
+/* What tma.cu is compiled for. adds: sums have addends; down: results are the contiguous axis of filters;
+ * axes: of images, 2 or 3. */
 struct mc_conv_tma_kind {
     mc_dtype dtype;
     enum mc_act act;
     bool adds, down;
-    int mi, tn, slots;
+    int mi, tn, slots, axes;
 };
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k);
 

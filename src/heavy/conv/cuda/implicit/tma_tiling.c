@@ -11,28 +11,37 @@
 /* MOST_SUMS: limit of mi tn by the number of registers */
 enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384, NARROW = 64 };
 
-/* The taps that read inside the image from any of the positions [from, from + count) of an axis. */
-static int taps(const struct mc_conv_tma_args *a, int axis, int from, int count)
+/* The taps that read inside the image from any of the positions [from, from + count) of a phase of an axis. */
+static int taps(const struct mc_conv_tma_args *a, int axis, int phase, int from, int count)
 {
-    const int end = MC_MIN(from + count, a->out[axis]), d = a->dilation[axis];
-    const int low = a->pad[axis] - (end - 1) * a->stride[axis],
-              high = a->in[axis] - 1 + a->pad[axis] - from * a->stride[axis];
-    const int first = low > 0 ? (low + d - 1) / d : 0,
-              last = MC_MIN(high < 0 ? -1 : high / d, a->k[axis] - 1);
+    const struct mc_conv_tma_phase *of = &a->phase[axis][phase];
+    const int end = MC_MIN(from + count, of->out), d = a->dilation[axis];
+    const int low = of->pad - (end - 1) * a->stride[axis],
+              high = a->in[axis] - 1 + of->pad - from * a->stride[axis];
+    const int first = low > 0 ? (low + d - 1) / d : 0, last = MC_MIN(high < 0 ? -1 : high / d, of->k - 1);
     return MC_MAX(last - first + 1, 0);
 }
 
-/* The taps of all boxes of `count` positions along an axis: their sum and their maximum. */
-struct seen { int64_t sum, most; };
+/* All boxes of `count` positions along an axis: their number, the sum and the maximum of their taps. */
+struct seen { int64_t boxes, sum, most; };
 static struct seen all_taps(const struct mc_conv_tma_args *a, int axis, int count)
 {
-    struct seen s = { 0, 0 };
-    for (int i = 0; i < a->out[axis]; i += count) {
-        const int n = taps(a, axis, i, count);
-        s.sum += n;
-        s.most = MC_MAX(s.most, n);
+    struct seen s = { 0, 0, 0 };
+    for (int phase = 0; phase < a->phases[axis]; phase++) {
+        for (int i = 0; i < a->phase[axis][phase].out; i += count) {
+            const int n = taps(a, axis, phase, i, count);
+            s.boxes++;
+            s.sum += n;
+            s.most = MC_MAX(s.most, n);
+        }
     }
     return s;
+}
+
+/* The positions of an axis' largest phase. */
+static int longest(const struct mc_conv_tma_args *a, int axis)
+{
+    return a->phase[axis][0].out;
 }
 
 /* ---- the least busy block ---- */
@@ -88,33 +97,52 @@ static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma
 
 /* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */
 static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
-                            struct seen down, struct seen right)
+                            struct seen all)
 {
-    const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
     const double waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors());
-    return seconds(a, c,
-                   MC_MAX(waves * (double)(down.sum * right.sum) / boxes, (double)(down.most * right.most)));
+    return seconds(a, c, MC_MAX(waves * (double)all.sum / (double)all.boxes, (double)all.most));
 }
 
 /* The same by assigning tiles to blocks, where that is fast. */
 enum { MOST_BLOCKS = 512, MOST_TAPS = 1024, MOST_TRIED = 4096 };
-static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c)
+
+/* of[n]: how many boxes along an axis have n taps. */
+static void count_boxes(const struct mc_conv_tma_args *a, int axis, int count, int64_t of[MOST_TAPS + 1])
 {
-    const int blocks = mc_cuda_multiprocessors(), most = a->k[0] * a->k[1];
-    const int64_t each = conv_ceil(a->images, c->box[0]) * conv_ceil(a->results, c->tn);
+    memset(of, 0, (MOST_TAPS + 1) * sizeof *of);
+    for (int phase = 0; phase < a->phases[axis]; phase++) {
+        for (int i = 0; i < a->phase[axis][phase].out; i += count) {
+            of[taps(a, axis, phase, i, count)]++;
+        }
+    }
+}
+
+static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
+                            int64_t most)
+{
+    const int blocks = mc_cuda_multiprocessors();
     struct busy heap[MOST_BLOCKS];
     int64_t tiles[MOST_TAPS + 1] = { 0 }, busiest = 0; /* tiles of so many taps */
+    int64_t of[3][MOST_TAPS + 1];
     if (blocks > MOST_BLOCKS || most > MOST_TAPS || c->tiles > MOST_TRIED) {
         return c->seconds;
     }
-    has_no_taps(heap, blocks);
-    for (int y = 0; y < a->out[0]; y += c->box[1]) {
-        for (int x = 0; x < a->out[1]; x += c->box[2]) {
-            tiles[taps(a, 0, y, c->box[1]) * taps(a, 1, x, c->box[2])] += each;
+    for (int axis = 0; axis < 3; axis++) {
+        count_boxes(a, axis, c->box[axis + 1], of[axis]);
+    }
+    for (int64_t i = 0; i <= most; i++) {
+        for (int64_t j = 0; j <= most && of[0][i] > 0; j++) {
+            for (int64_t k = 0; k <= most && of[1][j] > 0; k++) {
+                if (of[2][k] > 0) {
+                    tiles[i * j * k] += of[0][i] * of[1][j] * of[2][k];
+                }
+            }
         }
     }
-    for (int n = most; n >= 0; n--) {
-        for (int64_t i = 0; i < tiles[n]; i++) {
+    has_no_taps(heap, blocks);
+    const int64_t each = conv_ceil(a->images, c->box[0]) * conv_ceil(a->results, c->tn);
+    for (int n = (int)most; n >= 0; n--) {
+        for (int64_t i = 0; i < tiles[n] * each; i++) {
             next_position(heap, blocks, n);
         }
     }
@@ -124,44 +152,72 @@ static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_co
     return seconds(a, c, (double)busiest / MULTIPLYING);
 }
 
-/* The best box of so many images, for tiles of that size. seen: by axis, all_taps of each count. */
-static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, int images,
-                     struct seen seen[2][MOST_BOX + 1], struct mc_conv_tma_tiling *best)
+struct all_seen { struct seen of[3][MOST_BOX + 1]; };     /* by axis: all_taps of each count */
+
+/* Is it better with these boxes? */
+static void try_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, const struct all_seen *seen,
+                    struct mc_conv_tma_tiling *best)
 {
-    const int rows = TMA_ROWS * tried.mi / images;
-    tried.box[0] = images;
-    for (int right = 1; right <= MC_MIN(rows, a->out[1]); right++) {
-        const int down = MC_MIN(rows / right, a->out[0]);
-        tried.box[1] = down;
-        tried.box[2] = right;
-        tried.tiles = conv_ceil(a->images, images) * conv_ceil(a->out[0], down) *
-                      conv_ceil(a->out[1], right) * conv_ceil(a->results, tried.tn);
-        if ((down - 1) * a->stride[0] >= MOST_BOX || (right - 1) * a->stride[1] >= MOST_BOX ||
-            tried.tiles > MOST_TILES) {
-            continue;
+    struct seen all = { 1, 1, 1 };
+    for (int axis = 0; axis < 3; axis++) {
+        const struct seen *s = &seen->of[axis][tried.box[axis + 1]];
+        all = (struct seen){ all.boxes * s->boxes, all.sum * s->sum, all.most * s->most };
+        if ((tried.box[axis + 1] - 1) * a->stride[axis] >= MOST_BOX) {
+            return;
         }
-        tried.seconds = estimate_time(a, &tried, seen[0][down], seen[1][right]);
+    }
+    tried.tiles = conv_ceil(a->images, tried.box[0]) * all.boxes * conv_ceil(a->results, tried.tn);
+    if (tried.tiles <= MOST_TILES) {
+        tried.seconds = estimate_time(a, &tried, all);
         *best = best->tn == 0 || tried.seconds < best->seconds ? tried : *best;
     }
 }
 
+/* The best box of so many images, for tiles of that size. */
+static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, const struct all_seen *seen,
+                     struct mc_conv_tma_tiling *best)
+{
+    const int rows = TMA_ROWS * tried.mi / tried.box[0];
+    for (int in = 1; in <= rows && in < 2 * longest(a, 0); in *= 2) {
+        tried.box[1] = MC_MIN(in, longest(a, 0));
+        const int flat = rows / tried.box[1];
+        for (int right = 1; right <= MC_MIN(flat, longest(a, 2)); right++) {
+            tried.box[2] = MC_MIN(flat / right, longest(a, 1));
+            tried.box[3] = right;
+            try_box(a, tried, seen, best);
+        }
+    }
+}
+
+/* At least the taps of any tile, and at least those of any box along each axis. */
+static int64_t most_taps(const struct mc_conv_tma_tiling *c, const struct all_seen *seen)
+{
+    int64_t most = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        most *= MC_MAX(seen->of[axis][c->box[axis + 1]].most, (int64_t)1);
+    }
+    return most;
+}
+
 struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args *a)
 {
-    struct seen seen[2][MOST_BOX + 1];
+    struct all_seen seen;
     struct mc_conv_tma_tiling best = { 0 };
-    for (int axis = 0; axis < 2; axis++) {
+    for (int axis = 0; axis < 3; axis++) {
         for (int i = 1; i <= MOST_BOX; i++) {
-            seen[axis][i] = all_taps(a, axis, i);
+            seen.of[axis][i] = all_taps(a, axis, i);
         }
     }
     for (int mi = 1; mi <= 2; mi++) {
         for (int tn = NARROW; tn <= MC_MIN(MOST_SUMS / mi, 256) && tn < a->results + NARROW; tn += NARROW) {
             struct mc_conv_tma_tiling own = { 0 };
             for (int images = 1; images <= TMA_ROWS * mi && images < 2 * a->images; images *= 2) {
-                best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn }, images, seen, &own);
+                best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn, .box = { images } }, &seen, &own);
             }
-            own.seconds = own.tn > 0 ? simulate_time(a, &own) : 0;
-            best = own.tn > 0 && (best.tn == 0 || own.seconds < best.seconds) ? own : best;
+            if (own.tn > 0) {
+                own.seconds = simulate_time(a, &own, most_taps(&own, &seen));
+                best = best.tn == 0 || own.seconds < best.seconds ? own : best;
+            }
         }
     }
     return best;
@@ -181,19 +237,40 @@ static int by_taps(const void *a, const void *b)
                               : (x->order > y->order) - (x->order < y->order);
 }
 
+/* The jobs of one box, by columns. */
+static int list_box(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
+                    struct mc_conv_tma_tile t, struct job *job, int n)
+{
+    int reads = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        reads *= taps(a, axis, t.phase[axis], t.at[axis], c->box[axis + 1]);
+    }
+    for (t.column = 0; t.column < a->results; t.column += c->tn, n++) {
+        job[n] = (struct job){ t, reads, n, 0 };
+    }
+    return n;
+}
+
+/* The jobs of all boxes that begin as t along the axes before this one. */
+static int list_axis(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
+                     struct mc_conv_tma_tile t, int axis, struct job *job, int n)
+{
+    if (axis == 3) {
+        return list_box(a, c, t, job, n);
+    }
+    for (t.phase[axis] = 0; t.phase[axis] < a->phases[axis]; t.phase[axis]++) {
+        for (t.at[axis] = 0; t.at[axis] < a->phase[axis][t.phase[axis]].out; t.at[axis] += c->box[axis + 1]) {
+            n = list_axis(a, c, t, axis + 1, job, n);
+        }
+    }
+    return n;
+}
+
 static int list_jobs(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, struct job *job)
 {
     int n = 0;
     for (int i = 0; i < a->images; i += c->box[0]) {
-        for (int y = 0; y < a->out[0]; y += c->box[1]) {
-            for (int x = 0; x < a->out[1]; x += c->box[2]) {
-                for (int f = 0; f < a->results; f += c->tn, n++) {
-                    job[n] = (struct job){
-                        { i, y, x, f }, taps(a, 0, y, c->box[1]) * taps(a, 1, x, c->box[2]), n, 0
-                    };
-                }
-            }
-        }
+        n = list_axis(a, c, (struct mc_conv_tma_tile){ .image = i }, 0, job, n);
     }
     qsort(job, (size_t)n, sizeof *job, by_taps);
     return n;

@@ -10,7 +10,7 @@ shift
 [ "$(uname -m)" = x86_64 ] || { echo "fake_gpu.sh: fibers are written for x86-64"; exit 0; }
 folder=$PWD/$build/fake_gpu
 mkdir -p "$folder"
-g++ -std=gnu++17 -O2 -w -shared -fPIC -DFAKE_SHIM="\"$PWD/tests/fake_gpu/shim.h\"" -o "$folder/libcuda.so.1" tests/fake_gpu/*.cpp -ldl
+g++ -std=gnu++17 -O2 -w -Wno-psabi -shared -fPIC -DFAKE_SHIM="\"$PWD/tests/fake_gpu/shim.h\"" -o "$folder/libcuda.so.1" tests/fake_gpu/*.cpp -ldl
 cp "$folder/libcuda.so.1" "$folder/libnvrtc.so.13"
 ln -sf libcuda.so.1 "$folder/libnvrtc-builtins.so.13.99"
 for library in libcublas.so.13 libcusolver.so.12 libcufft.so.12 libnccl.so.2; do

@@ -38,9 +38,9 @@ void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
     mc_cuda_types(out, k->dtype, false);
     mc_str_addf(out,
                 "#define HALF %d\n#define DOWN %d\n#define ADDS %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
-                "SLOTS = %d };\n#define AXES %d\n",
+                "SLOTS = %d };\n#define AXES %d\n#define WIDE %d\n",
                 mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots,
-                k->axes);
+                k->axes, k->row);
     mc_hopper_instruction(out, k->tn, k->dtype, false, k->down);
 }
 
@@ -177,12 +177,13 @@ static int64_t merge(const struct mc_conv_problem *p, struct mc_conv_tma_args *a
 int64_t mc_conv_tma_shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
 {
     const struct mc_conv_shape *s = &p->s;
-    const int size = (int)mc_dtypes[p->dtype].size;
-    const int64_t *to = forward(p) ? p->at.y : p->at.x;
+    const int64_t *to = forward(p) ? p->at.y : p->at.x, bytes = terms(p) * (int64_t)mc_dtypes[p->dtype].size;
+    const int row = bytes <= 32 ? 32 : bytes <= 64 ? 64 : MC_CUDA_ROW;
     *a = (struct mc_conv_tma_args){ .ts = { to[0], to[2], to[3], to[4] },
                                     .images = (int)s->n,
                                     .results = (int)(forward(p) ? s->f : s->c),
-                                    .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size),
+                                    .chunks = (int)conv_ceil(bytes, row),
+                                    .row = row,
                                     .alpha = (float)p->alpha,
                                     .beta = (float)p->beta };
     for (int i = 2, apart = 1; i >= 0; i--) {
@@ -229,9 +230,15 @@ static void destroy(struct mc_plan *plan)
     mc_cuda_copy_free(d->transpose);
 }
 
-static int slots(const struct mc_conv_tma_tiling *c)
+size_t mc_conv_tma_slot(int mi, int tn, int row)
 {
-    const size_t slot = (size_t)(TMA_ROWS * c->mi + c->tn) * MC_CUDA_ROW;
+    const size_t bytes = (size_t)(TMA_ROWS * mi + tn) * (size_t)row;
+    return (bytes + ROUNDED - 1) / ROUNDED * ROUNDED;
+}
+
+static int slots(const struct mc_conv_tma_tiling *c, int row)
+{
+    const size_t slot = mc_conv_tma_slot(c->mi, c->tn, row);
     return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
 }
 
@@ -240,7 +247,8 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
 {
     const struct mc_conv_tma_args *a = &d->args;
     const int64_t many = terms(p), all = all_taps(p);
-    const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size, rank = axes(a) + 2;
+    const int size = (int)mc_dtypes[p->dtype].size, wide = a->row / size, rank = axes(a) + 2;
+    const int columns = (c->tn % 64 ? MC_CUDA_ROW / 2 : MC_CUDA_ROW) / size; /* of a row, if contiguous */
     int64_t w[3];
     (d->transpose ? copied : filters)(p, w);
     d->from = (struct mc_cuda_tensor_map_spec){ .dtype = p->dtype,
@@ -265,7 +273,7 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
                                                          { 1, 1, 1 } }
                      : (struct mc_cuda_tensor_map_spec){
                            p->dtype,          3,          { a->results, all, many }, { 1, w[TAP], w[TERM] },
-                           { wide, 1, wide }, { 1, 1, 1 }
+                           { columns, 1, wide }, { 1, 1, 1 }
                        };
 }
 
@@ -288,7 +296,8 @@ static bool transpose(struct box *d, const struct mc_conv_problem *p)
 static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
     const struct mc_conv_tma_kind kind = {
-        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c), axes(&d->args)
+        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c, d->args.row), axes(&d->args),
+        d->args.row
     };
     struct mc_str defines = { 0 };
     mc_conv_tma_defines(&defines, &kind);
@@ -317,12 +326,12 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
     if (c.tn == 0) {
         return mc_fail(MC_EUNSUPPORTED, "conv: box does not take so many positions") == MC_OK;
     }
+    const int row = d->args.row;
     memcpy(d->args.box, c.box, sizeof c.box);
     d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
                                 .threads = { 384, 1, 1 },
                                 .maps = true,
-                                .shared = (size_t)slots(&c) * (size_t)(TMA_ROWS * c.mi + c.tn) * MC_CUDA_ROW +
-                                          ROUNDED };
+                                .shared = (size_t)slots(&c, row) * mc_conv_tma_slot(c.mi, c.tn, row) + ROUNDED };
     LOG(LOG_PLAN,
         "    box: %lld tiles of %d x %d, rows of %d images, %d x %d x %d positions, %.3g us expected",
         (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.box[3], c.seconds * 1e6);

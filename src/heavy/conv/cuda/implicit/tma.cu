@@ -14,6 +14,7 @@
  *   T, HALF     elements, and whether they have two bytes; the copy engine rounds others to TF32
  *   TN          columns of a tile
  *   DOWN        results, not terms, are the contiguous axis of filters
+ *   WIDE        bytes of a row of a tile, 128, 64 or 32: channels of a step
  *   AXES        axes of an image, 2 or 3
  *   ADDS        whether sums have addends: c0 or a bias
  *   ACT         the activation; a switch over all of them at each place of use would be too much code */
@@ -25,10 +26,13 @@ typedef mc_conv_tma_args args;
 enum {
     TM = TMA_ROWS * MI,
     SIZE = HALF ? 2 : 4,
-    TK = ROW / SIZE,
-    A_BYTES = TM * ROW,
-    B_BYTES = TN * ROW,
-    SLOT = A_BYTES + B_BYTES
+    TK = WIDE / SIZE,
+    /* bytes of a row of filters, and results that it holds if they are contiguous */
+    ROW_B = !DOWN ? WIDE : TN % 64 ? ROW / 2 : ROW,
+    COLUMNS = ROW_B / SIZE,
+    A_BYTES = TM * WIDE,
+    B_BYTES = TN * WIDE,
+    SLOT = (A_BYTES + B_BYTES + 1023) / 1024 * 1024
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -103,7 +107,7 @@ __device__ __forceinline__ void copy_filters(u32 to, const map &m, int c, int ta
 __device__ __forceinline__ void bring_tap(const args &p, const shared &m, const tile &t, const int (&at)[3],
                                           int tap, u32 &n)
 {
-    const u32 bytes = p.box[0] * p.box[1] * p.box[2] * p.box[3] * ROW + B_BYTES;
+    const u32 bytes = p.box[0] * p.box[1] * p.box[2] * p.box[3] * WIDE + B_BYTES;
     for (int c = 0; c < p.chunks; c++, n++) {
         const u32 slot = n % SLOTS, full = m.full + slot * 8, to = m.slots + slot * SLOT;
         if (n >= SLOTS) {
@@ -113,8 +117,8 @@ __device__ __forceinline__ void bring_tap(const args &p, const shared &m, const 
         copy_images(to, p.from, c * TK, at, t.image, full);
 #if DOWN
 #pragma unroll
-        for (int j = 0; j < TN; j += 64) {
-            copy_filters(to + A_BYTES + j * ROW, p.filters, t.column + j, tap, c * TK, full);
+        for (int j = 0; j < TN; j += COLUMNS) {
+            copy_filters(to + A_BYTES + j * WIDE, p.filters, t.column + j, tap, c * TK, full);
         }
 #else
         copy_filters(to + A_BYTES, p.filters, c * TK, tap, t.column, full);
@@ -148,10 +152,10 @@ struct sums { float of[MI][R]; };
 /* The sums of 64 MI rows of a tile; n counts the steps of all tiles. */
 __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int count, u32 &n)
 {
-    enum { ON = 32 >> 4, ON_B = DOWN ? 16 * ROW >> 4 : ON };
+    enum { ON = 32 >> 4, ON_B = DOWN ? 16 * ROW_B >> 4 : ON };
     for (int step = 0; step < count; step++, n++) {
         const u32 slot = n % SLOTS, at = m.slots + slot * SLOT;
-        const u64 b = tile_at(at + A_BYTES, DOWN ? TK * ROW : ALONG);
+        const u64 b = tile_at<ROW_B>(at + A_BYTES, DOWN ? TK * ROW_B : ALONG);
         barrier_wait(m.full + slot * 8, n / SLOTS & 1);
 #pragma unroll
         for (int i = 0; i < MI; i++) {
@@ -160,9 +164,9 @@ __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int i = 0; i < MI; i++) {
-            const u64 a = tile_at(at + (rows + i * 64) * ROW, ALONG);
+            const u64 a = tile_at<WIDE>(at + (rows + i * 64) * WIDE, ALONG);
 #pragma unroll
-            for (int k = 0; k < ROW / 32; k++) {
+            for (int k = 0; k < WIDE / 32; k++) {
                 wgmma(s.of[i], a + k * ON, b + k * ON_B, step > 0 || k > 0);
             }
         }

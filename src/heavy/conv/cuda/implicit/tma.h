@@ -20,13 +20,14 @@ bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv
                      struct mc_conv_tma_tile *tile, int *first);
 
 /* What tma.cu is compiled for. adds: sums have addends; down: results are the contiguous axis of filters;
- * axes: of images, 2 or 3. */
+ * axes: of images, 2 or 3; row: bytes of a row of a tile, 128, 64 or 32. */
 struct mc_conv_tma_kind {
     mc_dtype dtype;
     enum mc_act act;
     bool adds, down;
-    int mi, tn, slots, axes;
+    int mi, tn, slots, axes, row;
 };
+size_t mc_conv_tma_slot(int mi, int tn, int row);      /* bytes of the operands of one step of a tile */
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k);
 
 #endif

@@ -28,7 +28,8 @@ struct mc_conv_tma_args {
     struct mc_conv_tma_phase phase[3][TMA_PHASES];
     /* phases: their number; position u of phase i is position u phases + i of the result */
     int phases[3], in[3], stride[3], dilation[3], step[3];
-    int images, results, chunks;    /* chunks: steps of a tap */
+    int images, results;
+    int row, chunks;                /* row: bytes of a row of a tile; chunks: steps of a tap */
     int box[4];                     /* images, axes */
     float alpha, beta;
 };

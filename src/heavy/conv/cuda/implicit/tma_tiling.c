@@ -9,7 +9,9 @@
 #include <stdlib.h>
 
 /* MOST_SUMS: limit of mi tn by the number of registers */
-enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384, NARROW = 64 };
+enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384 };
+/* Columns of a tile. */
+static const int widths[] = { 32, 64, 96, 128, 192, 256 };
 
 /* The taps that read inside the image from any of the positions [from, from + count) of a phase of an axis. */
 static int taps(const struct mc_conv_tma_args *a, int axis, int phase, int from, int count)
@@ -91,8 +93,8 @@ static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma
     const double rows = (double)TMA_ROWS * c->mi,
                  waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
                  steps = taps * a->chunks;
-    const double sums = steps * multiplied * c->mi * c->tn + waves * left * rows * c->tn;
-    return around + margin * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
+    const double sums = steps * multiplied * a->row / MC_CUDA_ROW * c->mi * c->tn + waves * left * rows * c->tn;
+    return around + margin * MC_MAX(sums, steps * came * (rows + c->tn) * a->row);
 }
 
 /* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */
@@ -209,7 +211,11 @@ struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args 
         }
     }
     for (int mi = 1; mi <= 2; mi++) {
-        for (int tn = NARROW; tn <= MC_MIN(MOST_SUMS / mi, 256) && tn < a->results + NARROW; tn += NARROW) {
+        for (size_t w = 0; w < NELEM(widths); w++) {
+            const int tn = widths[w];
+            if (tn > MOST_SUMS / mi || (w > 0 && widths[w - 1] >= a->results)) {
+                continue;
+            }
             struct mc_conv_tma_tiling own = { 0 };
             for (int images = 1; images <= TMA_ROWS * mi && images < 2 * a->images; images *= 2) {
                 best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn, .box = { images } }, &seen, &own);

@@ -20,7 +20,8 @@ TEST(cuda_boxes_of_places)
 {
     static const char *const shapes[] = { "n5c64f32 i9x8 k3x3 p1x1", "n130c8f72 i5x6 k3x3 p2x2 flip", "n3c40f200 i13x13 k3x3", "n2c16f264 i20x17 k5x4 s2x2 p2x1", "n1c8f8 i40 k7 p3",
                                           "n2c72f24 i15x15 k3x3 d2x2 p2x2", "n2c8f16 i3x3 k1x1 p2x2", "n300c128f64 i3x4 k2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1",
-                                          "n3c24f40 i15x17 k3x3 s2x2 p1x1", "n2c72f24 i19x14 k3x5 s3x2 d2x3 p2x4", "n5c16f32 i10x11 k1x1 s2x3", "n2c8f16 i12x13 k2x1 s4x2 p1x0 flip", "n2c40f64 i6x9x10 k3x3x3 s2x2x2 p1x1x1", "n3c16f72 i5x7x12 k3x2x3 s1x2x1 d2x1x1 p2x1x0 flip", "n2c24f16 i4x5x6 k1x1x1", "n3c128f64 i7x8x9 k3x1x1 s2x1x1 p1x0x0", "n2c8f8 i9x8x17 k2x4x3 s8x5x4 p1x1x1", "n4c16f24 i5x33x9 k1x1x3 p0x0x1" };
+                                          "n3c24f40 i15x17 k3x3 s2x2 p1x1", "n2c72f24 i19x14 k3x5 s3x2 d2x3 p2x4", "n5c16f32 i10x11 k1x1 s2x3", "n2c8f16 i12x13 k2x1 s4x2 p1x0 flip", "n2c40f64 i6x9x10 k3x3x3 s2x2x2 p1x1x1", "n3c16f72 i5x7x12 k3x2x3 s1x2x1 d2x1x1 p2x1x0 flip", "n2c24f16 i4x5x6 k1x1x1", "n3c128f64 i7x8x9 k3x1x1 s2x1x1 p1x0x0", "n2c8f8 i9x8x17 k2x4x3 s8x5x4 p1x1x1", "n4c16f24 i5x33x9 k1x1x3 p0x0x1",
+                                          "n1c264f40 i7x5 k3x3 p1x1", "n2c136f96 i6x7 k3x3 s2x2 p1x1", "n1c64f72 i3x4x5 k3x3x3 p1x1x1" };
     static const struct {
         int variant;
         bool tf32, w_otherwise;

@@ -1,6 +1,6 @@
 /* driver.cpp: the part of CUDA's driver that this library calls.
  *
- * FAKE_TRACE=1 prints what is asked of it. */
+ * FAKE_TRACE=1 prints what is asked of it.  FAKE_PROCESSORS is the number of multiprocessors, 4 without it. */
 #define FAKE_GPU
 #include "fake.h"
 #include <algorithm>
@@ -106,7 +106,7 @@ int cuDeviceGetName(char *s, int n, int)
 }
 int cuDeviceGetAttribute(int *v, int a, int)
 {
-    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? 4 : a == 97 ? 227 << 10 : a == 115 ? 1 : 1;
+    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? (getenv("FAKE_PROCESSORS") ? atoi(getenv("FAKE_PROCESSORS")) : 4) : a == 97 ? 227 << 10 : a == 115 ? 1 : 1;
     return 0;
 }
 int cuDeviceTotalMem_v2(size_t *n, int)

@@ -446,8 +446,9 @@ static inline void shim_barrier_wait(unsigned at, unsigned phase)
 /* Barrier `id` of the block, for n of its threads. */
 static inline void shim_bar(int id, int n)
 {
-    static int arrived[16];
-    static unsigned gen[16];
+    static int arrived[8 * 16];
+    static unsigned gen[8 * 16];
+    id += 16 * (shim_now->bid.y % 8); /* the blocks of a cluster run together */
     const unsigned g = gen[id];
     if (++arrived[id] == n) {
         arrived[id] = 0;

@@ -15,7 +15,7 @@
 #include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/hopper.h"
 
-enum { MOST_SLOTS = 8, ROUNDED = 1024, BARRIERS = 2 * MOST_SLOTS * 8 };
+enum { MOST_SLOTS = 8, ROUNDED = 1024 };
 struct box {
     struct mc_plan base;
     struct mc_conv_tma_args args;
@@ -38,9 +38,9 @@ void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
     mc_cuda_types(out, k->dtype, false);
     mc_str_addf(out,
                 "#define HALF %d\n#define DOWN %d\n#define ADDS %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
-                "SLOTS = %d };\n#define AXES %d\n#define WIDE %d\n",
+                "SLOTS = %d };\n#define AXES %d\n#define WIDE %d\n#define PARTS %d\n",
                 mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots,
-                k->axes, k->row);
+                k->axes, k->row, k->parts);
     mc_hopper_instruction(out, k->tn, k->dtype, false, k->down);
 }
 
@@ -236,10 +236,17 @@ size_t mc_conv_tma_slot(int mi, int tn, int row)
     return (bytes + ROUNDED - 1) / ROUNDED * ROUNDED;
 }
 
+/* Before the slots there are their barriers, after rounding to ROUNDED. */
+int mc_conv_tma_slots(int mi, int tn, int row)
+{
+    const struct mc_cuda *gpu = mc_cuda_current();
+    const size_t slot = mc_conv_tma_slot(mi, tn, row), shared = gpu ? gpu->shared : 227 << 10;
+    return (int)MC_MIN((shared - 2 * ROUNDED) / slot, (size_t)MOST_SLOTS);
+}
+
 static int slots(const struct mc_conv_tma_tiling *c, int row)
 {
-    const size_t slot = mc_conv_tma_slot(c->mi, c->tn, row);
-    return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
+    return mc_conv_tma_slots(c->mi, c->tn, row);
 }
 
 /* The tensor maps of images and of filters. */
@@ -297,7 +304,7 @@ static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc
 {
     const struct mc_conv_tma_kind kind = {
         p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c, d->args.row), axes(&d->args),
-        d->args.row
+        d->args.row, c->parts
     };
     struct mc_str defines = { 0 };
     mc_conv_tma_defines(&defines, &kind);
@@ -328,13 +335,15 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
     }
     const int row = d->args.row;
     memcpy(d->args.box, c.box, sizeof c.box);
-    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
+    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), (unsigned)c.parts,
+                                            1 },
+                                .together = (unsigned)c.parts,
                                 .threads = { 384, 1, 1 },
                                 .maps = true,
-                                .shared = (size_t)slots(&c, row) * mc_conv_tma_slot(c.mi, c.tn, row) + ROUNDED };
+                                .shared = (size_t)slots(&c, row) * mc_conv_tma_slot(c.mi, c.tn, row) + 2 * ROUNDED };
     LOG(LOG_PLAN,
-        "    box: %lld tiles of %d x %d, rows of %d images, %d x %d x %d positions, %.3g us expected",
-        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.box[3], c.seconds * 1e6);
+        "    box: %lld tiles of %d x %d in %d parts, rows of %d images, %d x %d x %d positions, %.3g us expected",
+        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.parts, c.box[0], c.box[1], c.box[2], c.box[3], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (is_transposed(p) && !transpose(d, p)) || !list(d, &c)) {
         return false;

@@ -15,6 +15,7 @@
  *   TN          columns of a tile
  *   DOWN        results, not terms, are the contiguous axis of filters
  *   WIDE        bytes of a row of a tile, 128, 64 or 32: channels of a step
+ *   PARTS       blocks of a cluster, which divide the terms of a tile; 1, or a block has one tile
  *   AXES        axes of an image, 2 or 3
  *   ADDS        whether sums have addends: c0 or a bias
  *   ACT         the activation; a switch over all of them at each place of use would be too much code */
@@ -62,14 +63,10 @@ __device__ __forceinline__ int steps(const args &p, const tile &t)
     return n;
 }
 
-/* What tap i of an axis reads first, and its index in the filters. */
-__device__ __forceinline__ int source(const args &p, const tile &t, int axis, int i)
+/* The first of so many steps of a tile that is this block's, or the next one's. */
+__device__ __forceinline__ int share(int steps, int next)
 {
-    return t.at[axis] * p.stride[axis] - p.phase[axis][t.phase[axis]].pad + i * p.dilation[axis];
-}
-__device__ __forceinline__ int tap(const args &p, const tile &t, int axis, int i)
-{
-    return p.phase[axis][t.phase[axis]].first + i * p.step[axis];
+    return PARTS == 1 ? next * steps : steps * (int)(blockIdx.y + next) / PARTS;
 }
 
 /* ---- operands ---- */
@@ -103,27 +100,67 @@ __device__ __forceinline__ void copy_filters(u32 to, const map &m, int c, int ta
                  : "memory");
 }
 
-/* Loads what one tap reads, and its filters; n counts the steps of all tiles. */
-__device__ __forceinline__ void bring_tap(const args &p, const shared &m, const tile &t, const int (&at)[3],
-                                          int tap, u32 &n)
+/* The step that is loaded: taps by axis, and the chunk of channels. */
+struct step {
+    range taps[3];
+    int tap[3], chunk;
+};
+__device__ __forceinline__ step first_step(const args &p, const tile &t)
 {
-    const u32 bytes = p.box[0] * p.box[1] * p.box[2] * p.box[3] * WIDE + B_BYTES;
-    for (int c = 0; c < p.chunks; c++, n++) {
-        const u32 slot = n % SLOTS, full = m.full + slot * 8, to = m.slots + slot * SLOT;
-        if (n >= SLOTS) {
-            barrier_wait(m.empty + slot * 8, (n / SLOTS - 1) & 1);
+    step s;
+#pragma unroll
+    for (int axis = 0; axis < 3; axis++) {
+        s.taps[axis] = AXES == 3 || axis > 0 ? taps(p, t, axis) : range{ 0, 0 };
+        s.tap[axis] = s.taps[axis].first;
+    }
+    s.chunk = 0;
+#if PARTS > 1
+    int rest = share(steps(p, t), 0);
+    s.chunk = rest % p.chunks;
+    rest /= p.chunks;
+#pragma unroll
+    for (int axis = 2; axis >= 0; axis--) {
+        const int n = s.taps[axis].last - s.taps[axis].first + 1;
+        s.tap[axis] += n > 0 ? rest % n : 0;
+        rest /= n > 0 ? n : 1;
+    }
+#endif
+    return s;
+}
+__device__ __forceinline__ void advance(const args &p, step &s)
+{
+    if (++s.chunk < p.chunks) {
+        return;
+    }
+    s.chunk = 0;
+#pragma unroll
+    for (int axis = 2; axis >= 0; axis--) {
+        if (++s.tap[axis] <= s.taps[axis].last) {
+            return;
         }
-        barrier_expect(full, bytes);
-        copy_images(to, p.from, c * TK, at, t.image, full);
+        s.tap[axis] = s.taps[axis].first;
+    }
+}
+
+__device__ __forceinline__ void bring_step(const args &p, const tile &t, const step &s, u32 to, u32 full)
+{
+    int at[3], tap = 0;
+#pragma unroll
+    for (int axis = 0; axis < 3; axis++) {
+        const mc_conv_tma_phase &of = p.phase[axis][t.phase[axis]];
+        at[axis] = t.at[axis] * p.stride[axis] - of.pad + s.tap[axis] * p.dilation[axis];
+        tap += of.first + s.tap[axis] * p.step[axis];
+    }
+    barrier_expect(full, p.box[0] * p.box[1] * p.box[2] * p.box[3] * WIDE + B_BYTES);
+    copy_images(to, p.from, s.chunk * TK, at, t.image, full);
 #if DOWN
 #pragma unroll
-        for (int j = 0; j < TN; j += COLUMNS) {
-            copy_filters(to + A_BYTES + j * WIDE, p.filters, t.column + j, tap, c * TK, full);
-        }
-#else
-        copy_filters(to + A_BYTES, p.filters, c * TK, tap, t.column, full);
-#endif
+    for (int j = 0; j < TN; j += COLUMNS) {
+        copy_filters(to + A_BYTES + j * WIDE, p.filters, t.column + j, tap, s.chunk * TK, full);
     }
+#else
+    copy_filters(to + A_BYTES, p.filters, s.chunk * TK, tap, t.column, full);
+#endif
 }
 
 /* Loads operands; run by one thread. */
@@ -132,14 +169,15 @@ __device__ __forceinline__ void bring(const args &p, const shared &m)
     u32 n = 0;
     for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
         const tile t = p.tiles[i];
-        const range in = AXES == 3 ? taps(p, t, 0) : range{ 0, 0 }, down = taps(p, t, 1), right = taps(p, t, 2);
-        for (int a = in.first; a <= in.last; a++) {
-            for (int b = down.first; b <= down.last; b++) {
-                for (int c = right.first; c <= right.last; c++) {
-                    const int at[3] = { source(p, t, 0, a), source(p, t, 1, b), source(p, t, 2, c) };
-                    bring_tap(p, m, t, at, tap(p, t, 0, a) + tap(p, t, 1, b) + tap(p, t, 2, c), n);
-                }
+        const int all = steps(p, t);
+        step s = first_step(p, t);
+        for (int left = share(all, 1) - share(all, 0); left > 0; left--, n++) {
+            const u32 slot = n % SLOTS, full = m.full + slot * 8;
+            if (n >= SLOTS) {
+                barrier_wait(m.empty + slot * 8, (n / SLOTS - 1) & 1);
             }
+            bring_step(p, t, s, m.slots + slot * SLOT, full);
+            advance(p, s);
         }
     }
 }
@@ -287,15 +325,44 @@ __device__ __forceinline__ void deliver(const args &p, const tile &t, int row, c
     }
 }
 
+/* The same for the sums of a cluster's blocks: each block adds and stores every PARTS-th piece of all.  A piece
+ * is 32 columns of 64 rows, eight sums a thread. */
+__device__ __forceinline__ void deliver_parts(const args &p, const tile &t, int row, const sums &s, float *space)
+{
+    const int thread = threadIdx.x - 128, mine = row + (thread >> 5 & 3) * 16 + (thread & 31) / 4;
+    asm volatile("bar.sync 1, 256;" ::: "memory");      /* all tiles are multiplied: the space is free */
+#pragma unroll
+    for (int i = 0; i < MI * 2 * TN / 32; i++) {
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            space[(i * 8 + j) * 256 + thread] =
+                s.of[i / 2 / (TN / 32)][i / 2 % (TN / 32) * 16 + i % 2 * 2 + j / 2 * 4 + j % 2];
+        }
+    }
+    meet();
+    for (int i = blockIdx.y; i < MI * 2 * TN / 32; i += PARTS) {
+        float sum[16] = { 0 };
+        for (int part = 0; part < PARTS; part++) {
+            const float *from = of_block(space, part) + i * 8 * 256 + thread;
+#pragma unroll
+            for (int j = 0; j < 8; j++) {
+                sum[j / 2 * 4 + j % 2] += from[j * 256];
+            }
+        }
+        const i64 at = row_at(p, t, mine + i / 2 / (TN / 32) * 64 + i % 2 * 8);
+        deliver_row(p, at, t.column + i / 2 % (TN / 32) * 32, sum);
+    }
+    leave();
+}
+
 extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__ args p)
 {
     follow();
     extern __shared__ __align__(1024) unsigned char space[];
-    __shared__ __align__(8) u64 barriers[2 * SLOTS];
     shared m;
-    m.slots = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
-    m.full = (u32)__cvta_generic_to_shared(barriers);
+    m.full = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
     m.empty = m.full + SLOTS * 8;
+    m.slots = m.full + 1024;
     if (threadIdx.x == 0) {
         for (int i = 0; i < SLOTS; i++) {
             barrier_make(m.full + i * 8, 1);
@@ -316,9 +383,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__
     u32 n = 0;
     for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
         const tile t = p.tiles[i];
+        const int all = steps(p, t);
         sums s;
-        multiply(s, m, rows, steps(p, t), n);
-        deliver(p, t, rows, s);
+        multiply(s, m, rows, share(all, 1) - share(all, 0), n);
+        if (PARTS == 1) {
+            deliver(p, t, rows, s);
+        } else {
+            deliver_parts(p, t, rows, s, (float *)(space + (m.slots - (u32)__cvta_generic_to_shared(space))));
+        }
     }
 }
 #else

@@ -8,6 +8,7 @@
 
 struct mc_conv_tma_tiling {             /* a tiling of rows and columns */
     int mi, tn, box[4];         /* TMA_ROWS mi rows, tn columns */
+    int parts;                  /* of the terms: each is a block of a cluster.  Beyond 1 a block has one tile */
     int64_t tiles;
     double seconds;             /* the time of all tiles on the current GPU */
 };
@@ -20,14 +21,16 @@ bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv
                      struct mc_conv_tma_tile *tile, int *first);
 
 /* What tma.cu is compiled for. adds: sums have addends; down: results are the contiguous axis of filters;
- * axes: of images, 2 or 3; row: bytes of a row of a tile, 128, 64 or 32. */
+ * axes: of images, 2 or 3; row: bytes of a row of a tile, 128, 64 or 32; parts: blocks of a
+ * cluster, which divide the terms of a tile. */
 struct mc_conv_tma_kind {
     mc_dtype dtype;
     enum mc_act act;
     bool adds, down;
-    int mi, tn, slots, axes, row;
+    int mi, tn, slots, axes, row, parts;
 };
-size_t mc_conv_tma_slot(int mi, int tn, int row);      /* bytes of the operands of one step of a tile */
+size_t mc_conv_tma_slot(int mi, int tn, int row);  /* bytes of the operands of one step of a tile */
+int mc_conv_tma_slots(int mi, int tn, int row);    /* how many are in shared memory */
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k);
 
 #endif

@@ -84,17 +84,20 @@ static void has_no_taps(struct busy *heap, int n)
 /* ---- the best tiling ---- */
 
 /* Seconds on one multiprocessor of an H200, each measured alone: a step of a tile is multiplied; a byte of
- * its operands arrives; a result is stored; start and end; margin: a factor. */
-static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, margin = 1.04;
+ * its operands arrives; a result is stored; start and end; margin: a factor; the sums of parts are
+ * added. */
+static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, margin = 1.04,
+                    joining = 1.5e-6;
 
 /* taps: of the busiest block. */
 static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, double taps)
 {
     const double rows = (double)TMA_ROWS * c->mi,
                  waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
-                 steps = taps * a->chunks;
-    const double sums = steps * multiplied * a->row / MC_CUDA_ROW * c->mi * c->tn + waves * left * rows * c->tn;
-    return around + margin * MC_MAX(sums, steps * came * (rows + c->tn) * a->row);
+                 steps = taps * a->chunks / c->parts;
+    const double sums = steps * multiplied * a->row / MC_CUDA_ROW * c->mi * c->tn + waves * left * rows * c->tn / c->parts;
+    const double joined = c->parts > 1 ? joining + rows * c->tn / 2e10 : 0;
+    return around + joined + margin * MC_MAX(sums, steps * came * (rows + c->tn) * a->row);
 }
 
 /* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */
@@ -201,6 +204,25 @@ static int64_t most_taps(const struct mc_conv_tma_tiling *c, const struct all_se
     return most;
 }
 
+/* Is it better if clusters divide the terms? All run at the same time: some multiprocessors stay idle, since a
+ * cluster is within one part of the GPU. */
+static void try_parts(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, int64_t most,
+                      struct mc_conv_tma_tiling *best)
+{
+    const size_t space = (size_t)mc_conv_tma_slots(tried.mi, tried.tn, a->row) *
+                         mc_conv_tma_slot(tried.mi, tried.tn, a->row);
+    const struct mc_cuda *gpu = mc_cuda_current();
+    const int64_t usable = (int64_t)mc_cuda_multiprocessors() * 7 / 8;
+    const int together = gpu ? (int)gpu->together : 1;
+    for (tried.parts = 2; tried.parts <= together && tried.tiles * tried.parts <= usable &&
+                          most * a->chunks >= 2 * tried.parts &&
+                          (size_t)(TMA_ROWS * tried.mi * tried.tn) * sizeof(float) <= space;
+         tried.parts *= 2) {
+        tried.seconds = seconds(a, &tried, (double)most);
+        *best = tried.seconds < best->seconds ? tried : *best;
+    }
+}
+
 struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args *a)
 {
     struct all_seen seen;
@@ -218,11 +240,12 @@ struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args 
             }
             struct mc_conv_tma_tiling own = { 0 };
             for (int images = 1; images <= TMA_ROWS * mi && images < 2 * a->images; images *= 2) {
-                best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn, .box = { images } }, &seen, &own);
+                best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn, .parts = 1, .box = { images } }, &seen, &own);
             }
             if (own.tn > 0) {
                 own.seconds = simulate_time(a, &own, most_taps(&own, &seen));
                 best = best.tn == 0 || own.seconds < best.seconds ? own : best;
+                try_parts(a, own, most_taps(&own, &seen), &best);
             }
         }
     }

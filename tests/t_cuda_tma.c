@@ -134,8 +134,9 @@ static int taps_of(const struct mc_conv_problem *p, const struct mc_conv_tma_arg
                 const int64_t i = place(a, t, axis, u), stride = p->s.stride[axis];
                 const int64_t at = forward ? i * stride - p->s.pad[axis] + k * p->s.dilation[axis]
                                            : i + p->s.pad[axis] - k * p->s.dilation[axis];
-                meets = meets || (i < out && at >= 0 && (forward ? at < p->s.in[axis]
-                                                                 : at % stride == 0 && at / stride < p->s.out[axis]));
+                meets = meets ||
+                        (i < out && at >= 0 &&
+                         (forward ? at < p->s.in[axis] : at % stride == 0 && at / stride < p->s.out[axis]));
             }
             met += meets;
         }
@@ -161,7 +162,9 @@ TEST(boxes_are_handed_out_evenly)
     enum { BLOCKS = 132 };
     for (size_t r = 0; r < NELEM(rows); r++) {
         const struct mc_conv_problem p = convolution(rows[r].shape, rows[r].pass, &variants[4]);
-        const int64_t *size = rows[r].merged ? (int64_t[]){ 1, 1, 1 } : rows[r].pass == CONV_FORWARD ? p.s.out : p.s.in;
+        const int64_t *size = rows[r].merged                 ? (int64_t[]){ 1, 1, 1 }
+                              : rows[r].pass == CONV_FORWARD ? p.s.out
+                                                             : p.s.in;
         struct mc_conv_tma_args of, *a = &of;
         mc_conv_tma_shape(&p, a);
         const struct mc_conv_tma_tiling c = mc_conv_tma_best_tiling(a);
@@ -169,7 +172,8 @@ TEST(boxes_are_handed_out_evenly)
                                late = 0; /* late: taps of a block before it got its last tile, at most */
         CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] * c.box[3] <= 128 * c.mi,
               "%s: %d x %d x %d x %d", rows[r].name, c.box[0], c.box[1], c.box[2], c.box[3]);
-        CHECK(a->images == p.s.n * (rows[r].merged ? p.s.out[1] * p.s.out[2] : 1), "%s: %d images", rows[r].name, a->images);
+        CHECK(a->images == p.s.n * (rows[r].merged ? p.s.out[1] * p.s.out[2] : 1), "%s: %d images",
+              rows[r].name, a->images);
         struct mc_conv_tma_tile *tile = malloc((size_t)c.tiles * sizeof *tile);
         REQUIRE(tile && mc_conv_tma_hand_out(a, &c, BLOCKS, tile, first), "%s", mc_last_error());
         CHECK(first[0] == 0 && first[BLOCKS] == c.tiles, "%s: %d to %d of %lld", rows[r].name, first[0],

@@ -38,9 +38,9 @@ void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
     mc_cuda_types(out, k->dtype, false);
     mc_str_addf(out,
                 "#define HALF %d\n#define DOWN %d\n#define ADDS %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
-                "SLOTS = %d };\n#define AXES %d\n#define WIDE %d\n#define PARTS %d\n",
-                mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots,
-                k->axes, k->row, k->parts);
+                "SLOTS = %d };\n#define AXES %d\n#define WIDE %d\n#define PARTS %d\n#define ALONE %d\n",
+                mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots, k->axes,
+                k->row, k->parts, k->alone);
     mc_hopper_instruction(out, k->tn, k->dtype, false, k->down);
 }
 
@@ -101,21 +101,21 @@ static int common_divisor(int a, int b)
     return b ? common_divisor(b, a % b) : a;
 }
 
-/* Forward: all positions are one phase. apart: taps of filters between adjacent ones of this axis. */
-static void shape_forward(const struct mc_conv_shape *s, int i, int apart, struct mc_conv_tma_args *a)
+/* Forward: all positions are one phase. spacing: taps of filters between adjacent ones of this axis. */
+static void shape_forward(const struct mc_conv_shape *s, int i, int spacing, struct mc_conv_tma_args *a)
 {
     a->phases[i] = 1;
     a->in[i] = (int)s->in[i];
     a->stride[i] = (int)s->stride[i];
     a->dilation[i] = (int)s->dilation[i];
-    a->step[i] = s->flip ? -apart : apart;
+    a->step[i] = s->flip ? -spacing : spacing;
     a->phase[i][0] = (struct mc_conv_tma_phase){ (int)s->out[i], (int)s->k[i], (int)s->pad[i],
-                                                 s->flip ? ((int)s->k[i] - 1) * apart : 0 };
+                                                 s->flip ? ((int)s->k[i] - 1) * spacing : 0 };
 }
 
 /* Inputs: tap k of position o of y reaches o stride - pad + k dilation.  So the taps of a phase are `every`
- * apart, and element j of the phase receives from o = j + (phase + pad - k dilation) / stride, in reverse. */
-static void shape_inputs(const struct mc_conv_shape *s, int i, int apart, struct mc_conv_tma_args *a)
+ * spacing, and element j of the phase receives from o = j + (phase + pad - k dilation) / stride, in reverse. */
+static void shape_inputs(const struct mc_conv_shape *s, int i, int spacing, struct mc_conv_tma_args *a)
 {
     const int stride = (int)s->stride[i], dilation = (int)s->dilation[i], taps = (int)s->k[i];
     const int both = common_divisor(stride, dilation), every = stride / both;
@@ -123,7 +123,7 @@ static void shape_inputs(const struct mc_conv_shape *s, int i, int apart, struct
     a->in[i] = (int)s->out[i];
     a->stride[i] = 1;
     a->dilation[i] = dilation / both;
-    a->step[i] = s->flip ? every * apart : -every * apart;
+    a->step[i] = s->flip ? every * spacing : -every * spacing;
     for (int u = 0; u < stride; u++) {
         const int at = u + (int)s->pad[i];
         struct mc_conv_tma_phase *of = &a->phase[i][u];
@@ -136,7 +136,7 @@ static void shape_inputs(const struct mc_conv_shape *s, int i, int apart, struct
             of->k = (int)conv_ceil(taps - first, every);
             const int last = first + (of->k - 1) * every;
             of->pad = (of->k - 1) * a->dilation[i] - (at - first * dilation) / stride;
-            of->first = (s->flip ? taps - 1 - last : last) * apart;
+            of->first = (s->flip ? taps - 1 - last : last) * spacing;
         }
     }
 }
@@ -186,9 +186,9 @@ int64_t mc_conv_tma_shape(const struct mc_conv_problem *p, struct mc_conv_tma_ar
                                     .row = row,
                                     .alpha = (float)p->alpha,
                                     .beta = (float)p->beta };
-    for (int i = 2, apart = 1; i >= 0; i--) {
-        (forward(p) ? shape_forward : shape_inputs)(s, i, apart, a);
-        apart *= (int)s->k[i];
+    for (int i = 2, spacing = 1; i >= 0; i--) {
+        (forward(p) ? shape_forward : shape_inputs)(s, i, spacing, a);
+        spacing *= (int)s->k[i];
     }
     return merge(p, a);
 }
@@ -258,30 +258,28 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
     const int columns = (c->tn % 64 ? MC_CUDA_ROW / 2 : MC_CUDA_ROW) / size; /* of a row, if contiguous */
     int64_t w[3];
     (d->transpose ? copied : filters)(p, w);
-    d->from = (struct mc_cuda_tensor_map_spec){ .dtype = p->dtype,
-                                                .rank = rank,
-                                                .size = { many },
-                                                .stride = { 1 },
-                                                .box = { wide },
-                                                .step = { 1 } };
-    for (int i = 1; i < rank; i++) {        /* from the last axis of images; images themselves are the last */
+    d->from = (struct mc_cuda_tensor_map_spec){
+        .dtype = p->dtype, .rank = rank, .size = { many }, .stride = { 1 }, .box = { wide }, .step = { 1 }
+    };
+    for (int i = 1; i < rank; i++) { /* from the last axis of images; images themselves are the last */
         const int axis = i < rank - 1 ? 3 - i : -1;
         d->from.size[i] = axis < 0 ? a->images : a->in[axis];
         d->from.stride[i] = axis < 0 ? d->image_stride : source_strides(p)[axis + 2];
         d->from.box[i] = c->box[axis + 1];
         d->from.step[i] = axis < 0 ? 1 : a->stride[axis];
     }
-    d->filters = w[TERM] == 1
-                     ? (struct mc_cuda_tensor_map_spec){ p->dtype,
-                                                         3,
-                                                         { many, all, a->results },
-                                                         { 1, w[TAP], w[RESULT] },
-                                                         { wide, 1, c->tn },
-                                                         { 1, 1, 1 } }
-                     : (struct mc_cuda_tensor_map_spec){
-                           p->dtype,          3,          { a->results, all, many }, { 1, w[TAP], w[TERM] },
-                           { columns, 1, wide }, { 1, 1, 1 }
-                       };
+    d->filters = w[TERM] == 1 ? (struct mc_cuda_tensor_map_spec){ p->dtype,
+                                                                  3,
+                                                                  { many, all, a->results },
+                                                                  { 1, w[TAP], w[RESULT] },
+                                                                  { wide, 1, c->tn },
+                                                                  { 1, 1, 1 } }
+                              : (struct mc_cuda_tensor_map_spec){ p->dtype,
+                                                                  3,
+                                                                  { a->results, all, many },
+                                                                  { 1, w[TAP], w[TERM] },
+                                                                  { columns, 1, wide },
+                                                                  { 1, 1, 1 } };
 }
 
 /* The copy of filters to contiguous terms, in the workspace. */
@@ -302,10 +300,17 @@ static bool transpose(struct box *d, const struct mc_conv_problem *p)
 
 static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
-    const struct mc_conv_tma_kind kind = {
-        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c, d->args.row), axes(&d->args),
-        d->args.row, c->parts
-    };
+    const struct mc_conv_tma_kind kind = { .dtype = p->dtype,
+                                           .act = p->act,
+                                           .adds = p->beta != 0 || p->has_bias,
+                                           .down = down(p) && !is_transposed(p),
+                                           .alone = c->alone,
+                                           .mi = c->mi,
+                                           .tn = c->tn,
+                                           .slots = slots(c, d->args.row),
+                                           .axes = axes(&d->args),
+                                           .row = d->args.row,
+                                           .parts = c->parts };
     struct mc_str defines = { 0 };
     mc_conv_tma_defines(&defines, &kind);
     return mc_cuda_kernels(&mc_conv_tma_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "box" }, 1);
@@ -342,8 +347,10 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
                                 .maps = true,
                                 .shared = (size_t)slots(&c, row) * mc_conv_tma_slot(c.mi, c.tn, row) + 2 * ROUNDED };
     LOG(LOG_PLAN,
-        "    box: %lld tiles of %d x %d in %d parts, rows of %d images, %d x %d x %d positions, %.3g us expected",
-        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.parts, c.box[0], c.box[1], c.box[2], c.box[3], c.seconds * 1e6);
+        "    box: %lld tiles of %d x %d in %d parts%s, rows of %d images, %d x %d x %d positions, %.3g us "
+        "expected",
+        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.parts, c.alone ? ", by one group each" : "", c.box[0],
+        c.box[1], c.box[2], c.box[3], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (is_transposed(p) && !transpose(d, p)) || !list(d, &c)) {
         return false;
@@ -389,12 +396,12 @@ static bool even(const struct mc_conv_problem *p, const int64_t *stride, const i
 /* Are taps evenly spaced, in order? */
 static bool are_taps_even(const struct mc_conv_problem *p)
 {
-    int64_t w[3], apart = 1;
+    int64_t w[3], spacing = 1;
     bool ok = true;
     filters(p, w);
     for (int i = 2; i >= 0; i--) {
-        ok = ok && (p->s.k[i] == 1 || p->at.w[i + 2] == apart * w[TAP]);
-        apart *= p->s.k[i];
+        ok = ok && (p->s.k[i] == 1 || p->at.w[i + 2] == spacing * w[TAP]);
+        spacing *= p->s.k[i];
     }
     return ok;
 }
@@ -427,9 +434,9 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     return mc_hopper_refuse()                          ? mc_hopper_refuse()
            : mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
-           : p->wide                 ? "sums in float32, and conv.precision asks for float64"
-           : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : s->pass == CONV_WEIGHTS ? "computes forward and gradients of inputs"
+           : p->wide                      ? "sums in float32, and conv.precision asks for float64"
+           : mc_conv_hollow(p)            ? mc_conv_hollow(p)
+           : s->pass == CONV_WEIGHTS      ? "computes forward and gradients of inputs"
            : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
            : !walked(p) ? "requires contiguous channels and strides that are multiples of 16 bytes"
            : !small(p)  ? "does not take sizes this large"

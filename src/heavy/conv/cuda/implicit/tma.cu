@@ -16,6 +16,7 @@
  *   DOWN        results, not terms, are the contiguous axis of filters
  *   WIDE        bytes of a row of a tile, 128, 64 or 32: channels of a step
  *   PARTS       blocks of a cluster, which divide the terms of a tile; 1, or a block has one tile
+ *   ALONE       each of the two groups has its own tiles: one stores its results while the other multiplies
  *   AXES        axes of an image, 2 or 3
  *   ADDS        whether sums have addends: c0 or a bias
  *   ACT         the activation; a switch over all of them at each place of use would be too much code */
@@ -73,6 +74,7 @@ __device__ __forceinline__ int share(int steps, int next)
 
 struct shared {                   /* shared memory: slots, and their barriers */
     u32 slots, full, empty;
+    u32 turn;                     /* a barrier: the groups multiply in turn, if each has its own tiles */
 };
 
 #if AXES == 3
@@ -184,24 +186,30 @@ __device__ __forceinline__ void bring(const args &p, const shared &m)
 
 /* ---- products ---- */
 
-enum { R = TN / 2 };            /* of a thread's sums of 64 rows */
-struct sums { float of[MI][R]; };
+/* R: of a thread's sums of 64 rows; G: of a group, 64 rows each */
+enum { R = TN / 2, G = ALONE ? 2 * MI : MI };
+struct sums { float of[G][R]; };
 
-/* The sums of 64 MI rows of a tile; n counts the steps of all tiles. */
-__device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int count, u32 &n)
+/* The sums of 64 G rows of a tile; n counts the steps of all tiles.  index: of the tile in the block.  A wait for
+ * a slot does not tell a phase from the next but one, so a group waits for its turn first. */
+__device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int count, u32 &n,
+                                         u32 index)
 {
     enum { ON = 32 >> 4, ON_B = DOWN ? 16 * ROW_B >> 4 : ON };
+    if (ALONE && index > 0) {
+        barrier_wait(m.turn, (index - 1) & 1);
+    }
     for (int step = 0; step < count; step++, n++) {
         const u32 slot = n % SLOTS, at = m.slots + slot * SLOT;
         const u64 b = tile_at<ROW_B>(at + A_BYTES, DOWN ? TK * ROW_B : ALONG);
         barrier_wait(m.full + slot * 8, n / SLOTS & 1);
 #pragma unroll
-        for (int i = 0; i < MI; i++) {
+        for (int i = 0; i < G; i++) {
             settle(s.of[i]);
         }
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-        for (int i = 0; i < MI; i++) {
+        for (int i = 0; i < G; i++) {
             const u64 a = tile_at<WIDE>(at + (rows + i * 64) * WIDE, ALONG);
 #pragma unroll
             for (int k = 0; k < WIDE / 32; k++) {
@@ -213,12 +221,15 @@ __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int
             barrier_arrive(m.empty + (n - 1) % SLOTS * 8);
         }
     }
+    if (ALONE && (threadIdx.x & 127) == 0) {
+        barrier_arrive(m.turn);
+    }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (count > 0 && (threadIdx.x & 127) == 0) {
         barrier_arrive(m.empty + (n - 1) % SLOTS * 8);
     }
 #pragma unroll
-    for (int i = 0; i < MI; i++) {
+    for (int i = 0; i < G; i++) {
         settle(s.of[i]);
 #pragma unroll
         for (int j = 0; j < R; j++) {
@@ -313,7 +324,7 @@ __device__ __forceinline__ void deliver(const args &p, const tile &t, int row, c
 {
     const int mine = row + (threadIdx.x >> 5 & 3) * 16 + (threadIdx.x & 31) / 4;
 #pragma unroll
-    for (int i = 0; i < MI; i++) {
+    for (int i = 0; i < G; i++) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const i64 at = row_at(p, t, mine + i * 64 + half * 8);
@@ -325,6 +336,7 @@ __device__ __forceinline__ void deliver(const args &p, const tile &t, int row, c
     }
 }
 
+#if PARTS > 1
 /* The same for the sums of a cluster's blocks: each block adds and stores every PARTS-th piece of all.  A piece
  * is 32 columns of 64 rows, eight sums a thread. */
 __device__ __forceinline__ void deliver_parts(const args &p, const tile &t, int row, const sums &s, float *space)
@@ -354,6 +366,7 @@ __device__ __forceinline__ void deliver_parts(const args &p, const tile &t, int 
     }
     leave();
 }
+#endif
 
 extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__ args p)
 {
@@ -362,12 +375,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__
     shared m;
     m.full = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
     m.empty = m.full + SLOTS * 8;
+    m.turn = m.empty + SLOTS * 8;
     m.slots = m.full + 1024;
     if (threadIdx.x == 0) {
         for (int i = 0; i < SLOTS; i++) {
             barrier_make(m.full + i * 8, 1);
-            barrier_make(m.empty + i * 8, 2);
+            barrier_make(m.empty + i * 8, ALONE ? 1 : 2);
         }
+        barrier_make(m.turn, 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -379,18 +394,25 @@ extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__
         return;
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    const int rows = ((threadIdx.x >> 7) - 1) * 64 * MI;
+    const int group = (threadIdx.x >> 7) - 1, rows = ALONE ? 0 : group * 64 * MI;
+    const int first = p.first[blockIdx.x], end = p.first[blockIdx.x + 1];
     u32 n = 0;
-    for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
-        const tile t = p.tiles[i];
+    tile next = p.tiles[first];
+    for (int i = first; i < end; i++) {
+        const tile t = next;
         const int all = steps(p, t);
-        sums s;
-        multiply(s, m, rows, share(all, 1) - share(all, 0), n);
-        if (PARTS == 1) {
-            deliver(p, t, rows, s);
-        } else {
-            deliver_parts(p, t, rows, s, (float *)(space + (m.slots - (u32)__cvta_generic_to_shared(space))));
+        next = p.tiles[i + 1 < end ? i + 1 : i];
+        if (ALONE && (i - first) % 2 != group) {
+            n += all;
+            continue;
         }
+        sums s;
+        multiply(s, m, rows, share(all, 1) - share(all, 0), n, i - first);
+#if PARTS == 1
+        deliver(p, t, rows, s);
+#else
+        deliver_parts(p, t, rows, s, (float *)(space + (m.slots - (u32)__cvta_generic_to_shared(space))));
+#endif
     }
 }
 #else

@@ -85,27 +85,30 @@ static void has_no_taps(struct busy *heap, int n)
 
 /* Seconds on one multiprocessor of an H200, each measured alone: a step of a tile is multiplied; a byte of
  * its operands arrives; a result is stored; start and end; margin: a factor; the sums of parts are
- * added. */
+ * added; from one tile to the next. */
 static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, margin = 1.04,
-                    joining = 1.5e-6;
+                    added = 1.5e-6, between = 0.7e-6;
 
-/* taps: of the busiest block. */
-static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, double taps)
+static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c)
 {
     const double rows = (double)TMA_ROWS * c->mi,
                  waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
-                 steps = taps * a->chunks / c->parts;
-    const double sums = steps * multiplied * a->row / MC_CUDA_ROW * c->mi * c->tn + waves * left * rows * c->tn / c->parts;
-    const double joined = c->parts > 1 ? joining + rows * c->tn / 2e10 : 0;
-    return around + joined + margin * MC_MAX(sums, steps * came * (rows + c->tn) * a->row);
+                 steps = c->taps * a->chunks / c->parts;
+    const double sums = steps * multiplied * a->row / MC_CUDA_ROW * c->mi * c->tn,
+                 read = steps * came * (rows + c->tn) * a->row,
+                 store = waves * left * rows * c->tn / c->parts;
+    const double busy = MC_MAX(sums, read), rest = (waves - 1) * between;
+    const double adding = c->parts > 1 ? added + rows * c->tn / 2e10 : 0;
+    return around + adding +
+           margin * (c->alone ? MC_MAX(busy, (busy + 1.3 * store + rest) / 2) + store / waves
+                              : MC_MAX(sums + store, read) + rest);
 }
 
 /* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */
-static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
-                            struct seen all)
+static double estimate_taps(const struct mc_conv_tma_tiling *c, struct seen all)
 {
     const double waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors());
-    return seconds(a, c, MC_MAX(waves * (double)all.sum / (double)all.boxes, (double)all.most));
+    return MC_MAX(waves * (double)all.sum / (double)all.boxes, (double)all.most);
 }
 
 /* The same by assigning tiles to blocks, where that is fast. */
@@ -122,7 +125,7 @@ static void count_boxes(const struct mc_conv_tma_args *a, int axis, int count, i
     }
 }
 
-static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
+static double simulate_taps(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
                             int64_t most)
 {
     const int blocks = mc_cuda_multiprocessors();
@@ -130,7 +133,7 @@ static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_co
     int64_t tiles[MOST_TAPS + 1] = { 0 }, busiest = 0; /* tiles of so many taps */
     int64_t of[3][MOST_TAPS + 1];
     if (blocks > MOST_BLOCKS || most > MOST_TAPS || c->tiles > MOST_TRIED) {
-        return c->seconds;
+        return c->taps;
     }
     for (int axis = 0; axis < 3; axis++) {
         count_boxes(a, axis, c->box[axis + 1], of[axis]);
@@ -154,7 +157,7 @@ static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_co
     for (int i = 0; i < blocks; i++) {
         busiest = MC_MAX(busiest, heap[i].load);
     }
-    return seconds(a, c, (double)busiest / MULTIPLYING);
+    return (double)busiest / MULTIPLYING;
 }
 
 struct all_seen { struct seen of[3][MOST_BOX + 1]; };     /* by axis: all_taps of each count */
@@ -173,8 +176,10 @@ static void try_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling 
     }
     tried.tiles = conv_ceil(a->images, tried.box[0]) * all.boxes * conv_ceil(a->results, tried.tn);
     if (tried.tiles <= MOST_TILES) {
-        tried.seconds = estimate_time(a, &tried, all);
-        *best = best->tn == 0 || tried.seconds < best->seconds ? tried : *best;
+        tried.taps = estimate_taps(&tried, all);
+        tried.seconds = seconds(a, &tried);
+        const bool fewer = tried.seconds == best->seconds && tried.tiles < best->tiles;
+        *best = best->tn == 0 || tried.seconds < best->seconds || fewer ? tried : *best;
     }
 }
 
@@ -218,7 +223,19 @@ static void try_parts(const struct mc_conv_tma_args *a, struct mc_conv_tma_tilin
                           most * a->chunks >= 2 * tried.parts &&
                           (size_t)(TMA_ROWS * tried.mi * tried.tn) * sizeof(float) <= space;
          tried.parts *= 2) {
-        tried.seconds = seconds(a, &tried, (double)most);
+        tried.taps = (double)most;
+        tried.seconds = seconds(a, &tried);
+        *best = tried.seconds < best->seconds ? tried : *best;
+    }
+}
+
+/* Is it better if the groups of a block take tiles in turn? */
+static void try_alone(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried,
+                      struct mc_conv_tma_tiling *best)
+{
+    if (2 * tried.mi * tried.tn <= MOST_SUMS && tried.tiles > mc_cuda_multiprocessors()) {
+        tried.alone = true;
+        tried.seconds = seconds(a, &tried);
         *best = tried.seconds < best->seconds ? tried : *best;
     }
 }
@@ -240,11 +257,14 @@ struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args 
             }
             struct mc_conv_tma_tiling own = { 0 };
             for (int images = 1; images <= TMA_ROWS * mi && images < 2 * a->images; images *= 2) {
-                best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn, .parts = 1, .box = { images } }, &seen, &own);
+                best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn, .parts = 1, .box = { images } },
+                         &seen, &own);
             }
             if (own.tn > 0) {
-                own.seconds = simulate_time(a, &own, most_taps(&own, &seen));
+                own.taps = simulate_taps(a, &own, most_taps(&own, &seen));
+                own.seconds = seconds(a, &own);
                 best = best.tn == 0 || own.seconds < best.seconds ? own : best;
+                try_alone(a, own, &best);
                 try_parts(a, own, most_taps(&own, &seen), &best);
             }
         }

@@ -74,7 +74,7 @@ __device__ __forceinline__ int share(int steps, int next)
 
 struct shared {                   /* shared memory: slots, and their barriers */
     u32 slots, full, empty;
-    u32 turn;                     /* a barrier: the groups multiply in turn, if each has its own tiles */
+    u32 turn;                     /* a barrier for each group that multiplies its own tiles, in turn */
 };
 
 #if AXES == 3
@@ -197,7 +197,7 @@ __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int
 {
     enum { ON = 32 >> 4, ON_B = DOWN ? 16 * ROW_B >> 4 : ON };
     if (ALONE && index > 0) {
-        barrier_wait(m.turn, (index - 1) & 1);
+        barrier_wait(m.turn + index % 2 * 8, (index - 1) / 2 & 1);
     }
     for (int step = 0; step < count; step++, n++) {
         const u32 slot = n % SLOTS, at = m.slots + slot * SLOT;
@@ -222,7 +222,7 @@ __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int
         }
     }
     if (ALONE && (threadIdx.x & 127) == 0) {
-        barrier_arrive(m.turn);
+        barrier_arrive(m.turn + (index + 1) % 2 * 8);
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (count > 0 && (threadIdx.x & 127) == 0) {
@@ -383,6 +383,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__
             barrier_make(m.empty + i * 8, ALONE ? 1 : 2);
         }
         barrier_make(m.turn, 1);
+        barrier_make(m.turn + 8, 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();

@@ -459,7 +459,8 @@ static inline void shim_bar(int id, int n)
         shim_now->pause(false);
 }
 /* A box of an array, with zeros outside of it, and the bytes that a barrier waits for. */
-template <int N> static inline void shim_copy_box(unsigned to, const void *map, const int (&at)[N], unsigned barrier)
+template <int N>
+static inline void shim_copy_box(unsigned to, const void *map, const int (&at)[N], unsigned barrier)
 {
     const fake_map &m = *(const fake_map *)map;
     int all = 1;
@@ -489,13 +490,14 @@ template <int N> static inline void shim_copy_box(unsigned to, const void *map, 
     shim_barrier_change(barrier, 0, -all * m.element);
 }
 enum shim_type { SHIM_F16, SHIM_BF16, SHIM_TF32 };
-/* Element (row, k) of the tile that a descriptor names, in rows of `wide` bytes, by its swizzle.  down: k runs
- * down the columns. */
+/* Element (row, k) of the tile that a descriptor names, in rows of `wide` bytes, by its swizzle.  down: k
+ * runs down the columns. */
 template <shim_type T> static inline float shim_tile(unsigned long long tile, int row, int k, bool down)
 {
     const unsigned at = (tile & 0x3fff) << 4, block = (tile >> 16 & 0x3fff) << 4,
                    eight = (tile >> 32 & 0x3fff) << 4, wide = 256 >> (tile >> 62);
-    const unsigned in = at + (down ? row / (wide / 2) * block + k / 8 * eight + k % 8 * wide + row % (wide / 2) * 2
+    const unsigned in = at + (down ? row / (wide / 2) * block + k / 8 * eight + k % 8 * wide +
+                                         row % (wide / 2) * 2
                                    : row / 8 * eight + row % 8 * wide + k * (T == SHIM_TF32 ? 4 : 2));
     const void *p = shim_shared(in ^ (in >> 7 & (wide / 16 - 1)) << 4);
     const unsigned bits = T == SHIM_TF32 ? *(unsigned *)p : (unsigned)*(unsigned short *)p << 16;

@@ -4,8 +4,8 @@
  *   forward   y = what taps read of x times filters
  *   inputs    x = what taps read of y times filters, taps in reverse, stride 1, by phases
  *
- * A phase of the gradient of inputs is the positions that are congruent modulo the stride: the same taps reach
- * them.  All phases are one launch.
+ * A phase of the gradient of inputs is the positions that are congruent modulo the stride: the same taps
+ * reach them.  All phases are one launch.
  *
  * Axes that filters neither pad nor step along, as of pointwise filters, become images, whose boxes have no
  * edges.
@@ -113,8 +113,8 @@ static void shape_forward(const struct mc_conv_shape *s, int i, int spacing, str
                                                  s->flip ? ((int)s->k[i] - 1) * spacing : 0 };
 }
 
-/* Inputs: tap k of position o of y reaches o stride - pad + k dilation.  So the taps of a phase are `every`
- * spacing, and element j of the phase receives from o = j + (phase + pad - k dilation) / stride, in reverse. */
+/* Inputs: tap k of position o of y reaches o stride - pad + k dilation.  So the taps of a phase are `every` taps
+ * from each other, and its element j receives from o = j + (phase + pad - k dilation) / stride, in reverse. */
 static void shape_inputs(const struct mc_conv_shape *s, int i, int spacing, struct mc_conv_tma_args *a)
 {
     const int stride = (int)s->stride[i], dilation = (int)s->dilation[i], taps = (int)s->k[i];

@@ -78,7 +78,8 @@ struct shared {                   /* shared memory: slots, and their barriers */
 };
 
 #if AXES == 3
-__device__ __forceinline__ void copy_images(u32 to, const map &m, int c, const int (&at)[3], int n, u32 barrier)
+__device__ __forceinline__ void copy_images(u32 to, const map &m, int c, const int (&at)[3], int n,
+                                            u32 barrier)
 {
     asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
                  "{%2, %3, %4, %5, %6}], [%7];" ::"r"(to),
@@ -86,7 +87,8 @@ __device__ __forceinline__ void copy_images(u32 to, const map &m, int c, const i
                  : "memory");
 }
 #else
-__device__ __forceinline__ void copy_images(u32 to, const map &m, int c, const int (&at)[3], int n, u32 barrier)
+__device__ __forceinline__ void copy_images(u32 to, const map &m, int c, const int (&at)[3], int n,
+                                            u32 barrier)
 {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
                  "{%2, %3, %4, %5}], [%6];" ::"r"(to),
@@ -190,8 +192,8 @@ __device__ __forceinline__ void bring(const args &p, const shared &m)
 enum { R = TN / 2, G = ALONE ? 2 * MI : MI };
 struct sums { float of[G][R]; };
 
-/* The sums of 64 G rows of a tile; n counts the steps of all tiles.  index: of the tile in the block.  A wait for
- * a slot does not tell a phase from the next but one, so a group waits for its turn first. */
+/* The sums of 64 G rows of a tile; n counts the steps of all tiles; index: of the tile in the block.  A wait
+ * for a slot does not tell a phase from the next but one, so a group waits for its turn first. */
 __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int count, u32 &n,
                                          u32 index)
 {
@@ -337,9 +339,10 @@ __device__ __forceinline__ void deliver(const args &p, const tile &t, int row, c
 }
 
 #if PARTS > 1
-/* The same for the sums of a cluster's blocks: each block adds and stores every PARTS-th piece of all.  A piece
- * is 32 columns of 64 rows, eight sums a thread. */
-__device__ __forceinline__ void deliver_parts(const args &p, const tile &t, int row, const sums &s, float *space)
+/* The same for the sums of a cluster's blocks: each block adds and stores every PARTS-th piece of all.  A
+ * piece is 32 columns of 64 rows, eight sums a thread. */
+__device__ __forceinline__ void deliver_parts(const args &p, const tile &t, int row, const sums &s,
+                                              float *space)
 {
     const int thread = threadIdx.x - 128, mine = row + (thread >> 5 & 3) * 16 + (thread & 31) / 4;
     asm volatile("bar.sync 1, 256;" ::: "memory");      /* all tiles are multiplied: the space is free */

@@ -8,8 +8,8 @@
 
 struct mc_conv_tma_tiling {             /* a tiling of rows and columns */
     int mi, tn, box[4];         /* TMA_ROWS mi rows, tn columns */
-    /* parts: of the terms, each is a block of a cluster.  Beyond 1 a block has one tile.  alone: the two groups
-     * of a block take tiles in turn: one stores its results while the other multiplies */
+    /* parts: of the terms, each is a block of a cluster.  Beyond 1 a block has one tile.  alone: the two
+     * groups of a block take tiles in turn: one stores its results while the other multiplies */
     int parts;
     bool alone;
     int64_t tiles;

@@ -13,7 +13,7 @@ enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384 };
 /* Columns of a tile. */
 static const int widths[] = { 32, 64, 96, 128, 192, 256 };
 
-/* The taps that read inside the image from any of the positions [from, from + count) of a phase of an axis. */
+/* The taps that read inside the image from any of the positions [from, from + count) of a phase. */
 static int taps(const struct mc_conv_tma_args *a, int axis, int phase, int from, int count)
 {
     const struct mc_conv_tma_phase *of = &a->phase[axis][phase];
@@ -184,7 +184,8 @@ static void try_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling 
 }
 
 /* The best box of so many images, for tiles of that size. */
-static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, const struct all_seen *seen,
+static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried,
+                     const struct all_seen *seen,
                      struct mc_conv_tma_tiling *best)
 {
     const int rows = TMA_ROWS * tried.mi / tried.box[0];
@@ -209,8 +210,8 @@ static int64_t most_taps(const struct mc_conv_tma_tiling *c, const struct all_se
     return most;
 }
 
-/* Is it better if clusters divide the terms? All run at the same time: some multiprocessors stay idle, since a
- * cluster is within one part of the GPU. */
+/* Is it better if clusters divide the terms? All run at the same time; some multiprocessors stay idle, since
+ * a cluster is within one part of the GPU. */
 static void try_parts(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, int64_t most,
                       struct mc_conv_tma_tiling *best)
 {

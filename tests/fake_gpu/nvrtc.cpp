@@ -126,6 +126,7 @@ static std::string hopper(std::string t)
         replace(t, std::string("asm volatile(\"cp.async.c") + (bytes[0] == '8' ? "a" : "g") + ".shared.global [%0], [%1], " + bytes + ", %2;\" ::\"r\"(to), \"l\"(from), \"r\"(valid ? " + bytes +
                        " : 0) : \"memory\");", std::string("shim_copy(to, from, ") + bytes + ", valid);");
     replace(t, "asm volatile(\"bar.sync 1, 256;\" ::: \"memory\");", "shim_bar(1, 256);");
+    replace(t, "asm volatile(\"bar.sync %0, 128;\" ::\"r\"(2 + index % 2) : \"memory\");", "shim_bar(2 + index % 2, 128);");
     for (size_t from; (from = t.find("asm volatile(\"wgmma.commit_group")) != std::string::npos;) /* all of a group read the tiles before any goes on */
         t.replace(from, t.find(";\n", from) - from, "shim_bar(8 + threadIdx.x / 128, 128)");
     for (const char *none : { "\"\" : \"+f\"", "\"wgmma.", "\"cp.async.", "\"setmaxnreg", "\"fence.mbarrier_init" })

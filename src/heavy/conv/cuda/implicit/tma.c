@@ -113,8 +113,9 @@ static void shape_forward(const struct mc_conv_shape *s, int i, int spacing, str
                                                  s->flip ? ((int)s->k[i] - 1) * spacing : 0 };
 }
 
-/* Inputs: tap k of position o of y reaches o stride - pad + k dilation.  So the taps of a phase are `every` taps
- * from each other, and its element j receives from o = j + (phase + pad - k dilation) / stride, in reverse. */
+/* Inputs: tap k of position o of y reaches o stride - pad + k dilation.  So the taps of a phase are `every`
+ * taps from each other, and its element j receives from o = j + (phase + pad - k dilation) / stride, in
+ * reverse. */
 static void shape_inputs(const struct mc_conv_shape *s, int i, int spacing, struct mc_conv_tma_args *a)
 {
     const int stride = (int)s->stride[i], dilation = (int)s->dilation[i], taps = (int)s->k[i];

@@ -192,14 +192,17 @@ __device__ __forceinline__ void bring(const args &p, const shared &m)
 enum { R = TN / 2, G = ALONE ? 2 * MI : MI };
 struct sums { float of[G][R]; };
 
-/* The sums of 64 G rows of a tile; n counts the steps of all tiles; index: of the tile in the block.  A wait
+/* The sums of 64 G rows of a tile; n counts the steps of all tiles; index: of the tiles with taps.  A wait
  * for a slot does not tell a phase from the next but one, so a group waits for its turn first. */
 __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int count, u32 &n,
                                          u32 index)
 {
     enum { ON = 32 >> 4, ON_B = DOWN ? 16 * ROW_B >> 4 : ON };
-    if (ALONE && index > 0) {
-        barrier_wait(m.turn + index % 2 * 8, (index - 1) / 2 & 1);
+    if (ALONE && count > 0) {
+        if (index > 0) {
+            barrier_wait(m.turn + index % 2 * 8, (index - 1) / 2 & 1);
+        }
+        asm volatile("bar.sync %0, 128;" ::"r"(2 + index % 2) : "memory"); /* no warp is left a phase behind */
     }
     for (int step = 0; step < count; step++, n++) {
         const u32 slot = n % SLOTS, at = m.slots + slot * SLOT;
@@ -223,7 +226,7 @@ __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int
             barrier_arrive(m.empty + (n - 1) % SLOTS * 8);
         }
     }
-    if (ALONE && (threadIdx.x & 127) == 0) {
+    if (ALONE && count > 0 && (threadIdx.x & 127) == 0) {
         barrier_arrive(m.turn + (index + 1) % 2 * 8);
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -400,18 +403,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int group = (threadIdx.x >> 7) - 1, rows = ALONE ? 0 : group * 64 * MI;
     const int first = p.first[blockIdx.x], end = p.first[blockIdx.x + 1];
-    u32 n = 0;
+    u32 n = 0, turn = 0;        /* turn: of tiles that have taps */
     tile next = p.tiles[first];
     for (int i = first; i < end; i++) {
         const tile t = next;
         const int all = steps(p, t);
         next = p.tiles[i + 1 < end ? i + 1 : i];
-        if (ALONE && (i - first) % 2 != group) {
+        const int index = all > 0 ? turn++ : i;
+        if (ALONE && index % 2 != group) {
             n += all;
             continue;
         }
         sums s;
-        multiply(s, m, rows, share(all, 1) - share(all, 0), n, i - first);
+        multiply(s, m, rows, share(all, 1) - share(all, 0), n, index);
 #if PARTS == 1
         deliver(p, t, rows, s);
 #else

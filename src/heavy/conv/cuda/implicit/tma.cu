@@ -202,7 +202,8 @@ __device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int
         if (index > 0) {
             barrier_wait(m.turn + index % 2 * 8, (index - 1) / 2 & 1);
         }
-        asm volatile("bar.sync %0, 128;" ::"r"(2 + index % 2) : "memory"); /* no warp is left a phase behind */
+        /* no warp is left a phase behind */
+        asm volatile("bar.sync %0, 128;" ::"r"(2 + index % 2) : "memory");
     }
     for (int step = 0; step < count; step++, n++) {
         const u32 slot = n % SLOTS, at = m.slots + slot * SLOT;

@@ -386,9 +386,13 @@ TEST(cuda_split_large_text_compiles)
 TEST(cuda_box_text_compiles)
 {
     static const struct mc_conv_tma_kind kinds[] = {
-        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5 }, { MC_BFLOAT16, ACT_RELU, .adds = true, .mi = 2, .tn = 128, .slots = 4 },
-        { MC_FLOAT16, ACT_GELU, .down = true, .mi = 1, .tn = 64, .slots = 8 },   { MC_FLOAT32, ACT_NONE, .mi = 2, .tn = 192, .slots = 4 },
-        { MC_FLOAT32, ACT_TANH, .adds = true, .mi = 1, .tn = 256, .slots = 4 },
+        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5, .axes = 2, .row = 128, .parts = 1 }, { MC_BFLOAT16, ACT_RELU, .adds = true, .mi = 2, .tn = 128, .slots = 4, .axes = 3, .row = 64, .parts = 1 },
+        { MC_FLOAT16, ACT_GELU, .down = true, .mi = 1, .tn = 64, .slots = 8, .axes = 2, .row = 32, .parts = 4 },   { MC_FLOAT32, ACT_NONE, .mi = 2, .tn = 192, .slots = 4, .axes = 3, .row = 64, .parts = 1 },
+        { MC_FLOAT32, ACT_TANH, .adds = true, .mi = 1, .tn = 256, .slots = 4, .axes = 2, .row = 128, .parts = 8 },
+        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 2, .tn = 32, .slots = 8, .axes = 2, .row = 64, .parts = 2 },
+        { MC_FLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 96, .slots = 8, .axes = 3, .row = 32, .parts = 1 },
+        { MC_BFLOAT16, ACT_NONE, .alone = true, .mi = 1, .tn = 192, .slots = 5, .axes = 2, .row = 128, .parts = 1 },
+        { MC_FLOAT32, ACT_NONE, .adds = true, .alone = true, .mi = 2, .tn = 96, .slots = 4, .axes = 2, .row = 32, .parts = 1 },
     };
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(kinds); i++) {

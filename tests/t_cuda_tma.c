@@ -19,7 +19,9 @@
 TEST(cuda_boxes_of_places)
 {
     static const char *const shapes[] = { "n5c64f32 i9x8 k3x3 p1x1", "n130c8f72 i5x6 k3x3 p2x2 flip", "n3c40f200 i13x13 k3x3", "n2c16f264 i20x17 k5x4 s2x2 p2x1", "n1c8f8 i40 k7 p3",
-                                          "n2c72f24 i15x15 k3x3 d2x2 p2x2", "n2c8f16 i3x3 k1x1 p2x2", "n300c128f64 i3x4 k2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1" };
+                                          "n2c72f24 i15x15 k3x3 d2x2 p2x2", "n2c8f16 i3x3 k1x1 p2x2", "n300c128f64 i3x4 k2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1",
+                                          "n3c24f40 i15x17 k3x3 s2x2 p1x1", "n2c72f24 i19x14 k3x5 s3x2 d2x3 p2x4", "n5c16f32 i10x11 k1x1 s2x3", "n2c8f16 i12x13 k2x1 s4x2 p1x0 flip", "n2c40f64 i6x9x10 k3x3x3 s2x2x2 p1x1x1", "n3c16f72 i5x7x12 k3x2x3 s1x2x1 d2x1x1 p2x1x0 flip", "n2c24f16 i4x5x6 k1x1x1", "n3c128f64 i7x8x9 k3x1x1 s2x1x1 p1x0x0", "n2c8f8 i9x8x17 k2x4x3 s8x5x4 p1x1x1", "n4c16f24 i5x33x9 k1x1x3 p0x0x1",
+                                          "n1c264f40 i7x5 k3x3 p1x1", "n2c136f96 i6x7 k3x3 s2x2 p1x1", "n1c64f72 i3x4x5 k3x3x3 p1x1x1" };
     static const struct {
         int variant;
         bool tf32, w_otherwise;
@@ -36,12 +38,12 @@ TEST(cuda_boxes_of_places)
                                                        &variants[kinds[v].variant]);
                 p.tf32 = kinds[v].tf32;
                 if (kinds[v].w_otherwise) {
-                    const int64_t across[] = { 1, p.s.k[1] * p.s.k[2] * p.s.f, p.s.f, p.s.k[2] * p.s.f,
-                                               p.s.f };
+                    const int64_t *k = p.s.k, f = p.s.f;
+                    const int64_t across[] = { 1, k[0] * k[1] * k[2] * f, k[1] * k[2] * f, k[2] * f, f };
                     memcpy(p.at.w, across, sizeof across);
                 }
                 one(&p.base, &mc_conv_cuda_tma, &t);
-                wanted += pass == CONV_FORWARD || p.s.stride[1] == 1;
+                wanted++;
             }
         }
     }
@@ -134,21 +136,34 @@ TEST(cuda_boxes_of_weights)
 
 /* ---- who makes which tile ---- */
 
-/* In how many tiles each place of each image is, and each column; a tile beyond all of them is none. */
-static void every_position_once(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
-                                const struct mc_conv_tma_tile *tile, const char *what)
+/* Where position u of a phase lies in the result. */
+static int place(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tile *t, int axis, int u)
 {
-    const int64_t places = (int64_t)a->out[0] * a->out[1] * a->images;
+    return u * a->phases[axis] + t->phase[axis];
+}
+
+/* In how many tiles each place of each image is, and each column; a tile beyond all of them is none. */
+static void every_position_once(const struct mc_conv_tma_args *a, const int64_t size[3],
+                                const struct mc_conv_tma_tiling *c, const struct mc_conv_tma_tile *tile,
+                                const char *what)
+{
+    const int64_t places = size[0] * size[1] * size[2] * a->images;
     int *seen = calloc((size_t)places, sizeof *seen);
     int64_t wrong = 0;
     REQUIRE(seen, "no memory");
     for (int64_t i = 0; i < c->tiles; i++) {
         const struct mc_conv_tma_tile *t = &tile[i];
+        int end[3];
+        for (int axis = 0; axis < 3; axis++) {
+            end[axis] = MC_MIN(t->at[axis] + c->box[axis + 1], a->phase[axis][t->phase[axis]].out);
+        }
         for (int n = t->image; n < MC_MIN(t->image + c->box[0], a->images); n++) {
-            for (int y = t->line; y < MC_MIN(t->line + c->box[1], a->out[0]); y++) {
-                for (int x = t->position; x < MC_MIN(t->position + c->box[2], a->out[1]); x++) {
-                    seen[((int64_t)n * a->out[0] + y) * a->out[1] + x] += MC_MIN(c->tn,
-                                                                                 a->results - t->column);
+            for (int z = t->at[0]; z < end[0]; z++) {
+                for (int y = t->at[1]; y < end[1]; y++) {
+                    for (int x = t->at[2]; x < end[2]; x++) {
+                        const int64_t line = (n * size[0] + place(a, t, 0, z)) * size[1] + place(a, t, 1, y);
+                        seen[line * size[2] + place(a, t, 2, x)] += MC_MIN(c->tn, a->results - t->column);
+                    }
                 }
             }
         }
@@ -160,50 +175,70 @@ static void every_position_once(const struct mc_conv_tma_args *a, const struct m
     free(seen);
 }
 
-/* Taps that some place of a tile meets inside of its image, one by one. */
-static int taps_of(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
-                   const struct mc_conv_tma_tile *t)
+/* Taps of the convolution through which some place of a tile meets an element, one by one. */
+static int taps_of(const struct mc_conv_problem *p, const struct mc_conv_tma_args *a,
+                   const struct mc_conv_tma_tiling *c, const struct mc_conv_tma_tile *t)
 {
-    int n[2] = { 0 };
-    for (int axis = 0; axis < 2; axis++) {
-        const int from = axis ? t->position : t->line;
-        for (int k = 0; k < a->k[axis]; k++) {
+    const bool forward = p->s.pass == CONV_FORWARD;
+    int n = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        int met = 0;
+        const int64_t out = forward ? p->s.out[axis] : p->s.in[axis];
+        for (int k = 0; k < p->s.k[axis]; k++) {
             bool meets = false;
-            for (int u = from; u < MC_MIN(from + c->box[axis + 1], a->out[axis]); u++) {
-                const int at = u * a->stride[axis] - a->pad[axis] + k * a->dilation[axis];
-                meets = meets || (at >= 0 && at < a->in[axis]);
+            for (int u = t->at[axis]; u < t->at[axis] + c->box[axis + 1]; u++) {
+                const int64_t i = place(a, t, axis, u), stride = p->s.stride[axis];
+                const int64_t at = forward ? i * stride - p->s.pad[axis] + k * p->s.dilation[axis]
+                                           : i + p->s.pad[axis] - k * p->s.dilation[axis];
+                meets = meets ||
+                        (i < out && at >= 0 &&
+                         (forward ? at < p->s.in[axis] : at % stride == 0 && at / stride < p->s.out[axis]));
             }
-            n[axis] += meets;
+            met += meets;
         }
+        n *= met;
     }
-    return n[0] * n[1];
+    return n;
 }
 
 TEST(boxes_are_handed_out_evenly)
 {
-    static const struct { const char *name; struct mc_conv_tma_args a; } rows[] = {
-        { "edges of two taps",  { .in = { 11, 11 }, .out = { 13, 13 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 2, 2 }, .images = 128, .results = 384, .chunks = 6 } },
-        { "few images",         { .in = { 28, 30 }, .out = { 28, 30 }, .k = { 5, 3 }, .stride = { 1, 1 }, .dilation = { 1, 2 }, .pad = { 2, 2 }, .images = 3, .results = 72, .chunks = 1 } },
-        { "places without taps", { .in = { 3, 3 }, .out = { 9, 9 }, .k = { 1, 1 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 3, 3 }, .images = 40, .results = 64, .chunks = 2 } },
-        { "strides",            { .in = { 56, 57 }, .out = { 28, 29 }, .k = { 3, 3 }, .stride = { 2, 2 }, .dilation = { 1, 1 }, .pad = { 1, 1 }, .images = 32, .results = 200, .chunks = 4 } },
+    static const struct { const char *name, *shape; enum mc_conv_pass pass; bool merged; } rows[] = {
+        { "edges of two taps",   "n128c384f384 i11x11 k3x3 p2x2",                 CONV_FORWARD },
+        { "few images",          "n3c64f72 i28x30 k5x3 d1x2 p2x2",                CONV_FORWARD },
+        { "places without taps", "n40c128f64 i3x3 k1x1 p3x3",                     CONV_FORWARD },
+        { "strides",             "n32c256f200 i56x57 k3x3 s2x2 p1x1",             CONV_FORWARD },
+        { "three axes",          "n3c64f72 i9x28x30 k3x5x3 s2x1x2 p1x2x1",        CONV_FORWARD },
+        { "phases",              "n8c200f256 i56x57 k3x3 s2x2 p1x1",              CONV_INPUTS  },
+        { "phases without taps", "n40c128f64 i29x31 k1x2 s3x4",                   CONV_INPUTS  },
+        { "dilated phases",      "n3c72f64 i40x41 k5x3 s4x6 d2x4 p2x3",           CONV_INPUTS  },
+        { "phases of three axes", "n2c64f128 i15x28x28 k3x3x3 s2x2x2 p1x1x1",     CONV_INPUTS  },
+        { "pointwise",           "n5c64f256 i65x65 k1x1",                         CONV_FORWARD, .merged = true },
     };
     enum { BLOCKS = 132 };
     for (size_t r = 0; r < NELEM(rows); r++) {
-        const struct mc_conv_tma_args *a = &rows[r].a;
+        const struct mc_conv_problem p = convolution(rows[r].shape, rows[r].pass, &variants[4]);
+        const int64_t *size = rows[r].merged                 ? (int64_t[]){ 1, 1, 1 }
+                              : rows[r].pass == CONV_FORWARD ? p.s.out
+                                                             : p.s.in;
+        struct mc_conv_tma_args of, *a = &of;
+        mc_conv_tma_shape(&p, a);
         const struct mc_conv_tma_tiling c = mc_conv_tma_best_tiling(a);
         int first[BLOCKS + 1], least = INT32_MAX,
                                late = 0; /* late: taps of a block before it got its last tile, at most */
-        CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] <= 128 * c.mi, "%s: %d x %d x %d",
-              rows[r].name, c.box[0], c.box[1], c.box[2]);
+        CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] * c.box[3] <= 128 * c.mi,
+              "%s: %d x %d x %d x %d", rows[r].name, c.box[0], c.box[1], c.box[2], c.box[3]);
+        CHECK(a->images == p.s.n * (rows[r].merged ? p.s.out[1] * p.s.out[2] : 1), "%s: %d images",
+              rows[r].name, a->images);
         struct mc_conv_tma_tile *tile = malloc((size_t)c.tiles * sizeof *tile);
         REQUIRE(tile && mc_conv_tma_hand_out(a, &c, BLOCKS, tile, first), "%s", mc_last_error());
         CHECK(first[0] == 0 && first[BLOCKS] == c.tiles, "%s: %d to %d of %lld", rows[r].name, first[0],
               first[BLOCKS], (long long)c.tiles);
-        every_position_once(a, &c, tile, rows[r].name);
+        every_position_once(a, size, &c, tile, rows[r].name);
         for (int b = 0; b < BLOCKS; b++) {
             int own = 0, last = 0;
             for (int i = first[b]; i < first[b + 1]; i++) {
-                own += last = taps_of(a, &c, &tile[i]);
+                own += last = taps_of(&p, a, &c, &tile[i]);
             }
             least = MC_MIN(least, own);
             late = MC_MAX(late, own - last);

@@ -1,6 +1,6 @@
 /* driver.cpp: the part of CUDA's driver that this library calls.
  *
- * FAKE_TRACE=1 prints what is asked of it. */
+ * FAKE_TRACE=1 prints what is asked of it.  FAKE_PROCESSORS is the number of multiprocessors, 4 without it. */
 #define FAKE_GPU
 #include "fake.h"
 #include <algorithm>
@@ -106,7 +106,7 @@ int cuDeviceGetName(char *s, int n, int)
 }
 int cuDeviceGetAttribute(int *v, int a, int)
 {
-    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? 4 : a == 97 ? 227 << 10 : a == 115 ? 1 : 1;
+    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? (getenv("FAKE_PROCESSORS") ? atoi(getenv("FAKE_PROCESSORS")) : 4) : a == 97 ? 227 << 10 : a == 115 ? 1 : 1;
     return 0;
 }
 int cuDeviceTotalMem_v2(size_t *n, int)
@@ -378,29 +378,6 @@ static int launch(void *f, const unsigned *g, const unsigned *b, unsigned shared
         return fake_grid(f, g, b, shared, together, a.data(), a.size());
     });
 }
-int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *array, const uint64_t *size, const uint64_t *stride,
-                           const unsigned *box, const unsigned *step, int, int, int, int)
-{
-    shim_map m = {};
-    if (rank > 5 || (uint64_t)array % 16)
-        return 1;
-    m.array = (const char *)array;
-    m.bytes = type == 11 ? 4 : 2;
-    for (unsigned i = 0; i < 5; i++) {
-        m.size[i] = i < rank ? (int)size[i] : 1;
-        m.step[i] = i < rank ? (short)step[i] : 1;
-        m.box[i] = i < rank ? (short)((box[i] + step[i] - 1) / step[i]) : 1;
-        if (i < rank && (box[i] < 1 || box[i] > 256 || step[i] < 1 || step[i] > 8))
-            return 1;
-        m.stride[i] = i == 0 ? m.bytes : i < rank ? (long long)stride[i - 1] : 0;
-        if (i > 0 && m.stride[i] % 16)
-            return 1;
-    }
-    if (m.box[0] * m.bytes > 128)
-        return 1;
-    memcpy(map, &m, sizeof m);
-    return 0;
-}
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *, void **, void **extra)
 {
@@ -440,13 +417,38 @@ int cuLaunchKernelEx(const launch_config *c, void *f, void **params, void **extr
             together = c->attrs[i].u.dims[1];
         else if (c->attrs[i].id == 2) /* all blocks at the same time */
             together = FAKE_ALL + c->g[0];
-    if (!extra && params) { /* cooperative, or with tensor maps */
+    if (!extra && params) {
         a = argument((char *)params[0]);
         n = a.size();
         own[1] = (void *)a.data();
         extra = own;
     }
     return launch(f, c->g, c->b, c->shared, together, extra);
+}
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *array, const uint64_t *size, const uint64_t *stride,
+                           const unsigned *box, const unsigned *step, int, int swizzle, int, int)
+{
+    static_assert(sizeof(fake_map) <= 128, "the size of a tensor map");
+    fake_map m = {};
+    bool ok = rank >= 3 && rank <= 5 && (uintptr_t)array % 16 == 0 && swizzle >= 1 && swizzle <= 3;
+    m.array = (const char *)array;
+    m.row = 16 << swizzle;
+    m.rank = rank;
+    m.element = type == 6 || type == 9 ? 2 : 4;
+    m.tf32 = type == 11 || type == 12;
+    for (unsigned i = 0; i < rank; i++) {
+        m.size[i] = size[i];
+        m.step[i] = step[i];
+        m.box[i] = (box[i] + step[i] - 1) / step[i];
+        if (i > 0)
+            m.stride[i - 1] = stride[i - 1];
+        ok = ok && size[i] > 0 && size[i] <= 1ull << 32 && box[i] > 0 && box[i] <= 256 && step[i] > 0 && step[i] <= 8 &&
+             (i == 0 || (stride[i - 1] % 16 == 0 && stride[i - 1] < 1ull << 40));
+    }
+    ok = ok && m.box[0] * m.element <= m.row;
+    memset(map, 0, 128);
+    memcpy(map, &m, sizeof m);
+    return ok ? 0 : 1;
 }
 int cuStreamBeginCapture_v2(void *, int)
 {

@@ -15,13 +15,13 @@
 struct shim_u3 {
     unsigned x, y, z;
 };
-struct shim_map { /* a tensor map of up to five axes */
+struct fake_map { /* a tensor map: what stands in its 128 bytes */
     const char *array;
-    long long stride[5]; /* in bytes */
-    int size[5];
-    short box[5], step[5], bytes; /* box: elements that are copied; bytes: of one */
+    unsigned long long stride[4];
+    unsigned size[5];
+    unsigned short box[5], row; /* row: bytes of a row, and of the swizzle */
+    unsigned char step[5], element, rank, tf32;
 };
-static_assert(sizeof(shim_map) <= 128, "fits a CUtensorMap");
 struct shim { /* what a kernel sees of the thread that it is */
     shim_u3 tid, bid, bdim, gdim;
     void *dynamic;                                       /* shared memory of the launch's size */

@@ -27,7 +27,7 @@ fiber_switch:
   popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp
   ret
 )");
-struct alignas(64) big_args { /* as aligned as tensor maps */
+struct alignas(64) big_args {
     char at[4096];
 };
 struct two {

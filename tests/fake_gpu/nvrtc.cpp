@@ -72,7 +72,35 @@ static void replace(std::string &s, const std::string &from, const std::string &
         at += n ? to.size() : 1;
     }
 }
-/* The instructions of texts for Hopper that do not use clusters; of others, the kernels stay empty. */
+/* The expressions that a statement of assembly takes as operands of a kind, as ::"r"(to) has. */
+static std::string operand(const std::string &t, size_t &at, const char *kind)
+{
+    at = t.find(kind, at) + strlen(kind);
+    size_t end = at;
+    for (int open = 1; open; end++)
+        open += (t[end] == '(') - (t[end] == ')');
+    return t.substr(at, end - 1 - at);
+}
+/* Copies of boxes: N indices stand between the map and the barrier. */
+static void copy_boxes(std::string &t)
+{
+    for (size_t at; (at = t.find("asm volatile(\"cp.async.bulk.tensor.")) != std::string::npos;) {
+        const size_t end = t.find(": \"memory\");", at) + 12;
+        const std::string text = t.substr(at, end - at);
+        const int n = text[35] - '0';
+        size_t in = 0;
+        std::string call = "{ const unsigned to_ = " + operand(text, in, "\"r\"(");
+        call += "; const int at_[] = { ";
+        size_t map = 0;
+        const std::string from = operand(text, map, "\"l\"(");
+        in = map;
+        for (int i = 0; i < n; i++)
+            call += operand(text, in, "\"r\"(") + ", ";
+        call += "}; shim_copy_box(to_, " + from + ", at_, " + operand(text, in, "\"r\"(") + "); }";
+        t.replace(at, end - at, call);
+    }
+}
+/* The instructions of texts for Hopper that use no clusters; of others, the kernels stay empty. */
 static std::string hopper(std::string t)
 {
     const size_t product = t.find("wgmma.mma_async");
@@ -81,13 +109,9 @@ static std::string hopper(std::string t)
     const size_t at = t.rfind("asm volatile(", product), end = t.find("\"r\"(keep));", product) + 12;
     const std::string text = t.substr(at, end - at), down = text.substr(text.find("}, %") + 4);
     const size_t ones = down.find("p, 1, 1, ");
-    const bool floats = text.find(".tf32.") != std::string::npos;
-    t.replace(at, end - at, std::string("shim_wgmma<") + (floats ? "SHIM_TF32" : text.find(".bf16.") != std::string::npos ? "SHIM_BF16" : "SHIM_F16") +
-                                ">(d, a, b, keep, " + (floats ? '0' : down[ones + 9]) + ", " + (floats ? '0' : down[ones + 12]) + ");");
-    const char *const boxes[] = { "3c, tap, f, 0, 0", "4c, x, y, n, 0", "5c, x, y, z, n" };
-    for (const char *box : boxes)
-        for (size_t from; (from = t.find(std::string("asm volatile(\"cp.async.bulk.tensor.") + box[0])) != std::string::npos;)
-            t.replace(from, t.find(": \"memory\");", from) + 12 - from, std::string("shim_box(to, &m, ") + (box + 1) + ", barrier);");
+    const char *type = text.find(".bf16.") != std::string::npos ? "SHIM_BF16" : text.find(".tf32.") != std::string::npos ? "SHIM_TF32" : "SHIM_F16";
+    t.replace(at, end - at, std::string("shim_wgmma<") + type + ">(d, a, b, keep, " + (ones == std::string::npos ? "0, 0);" : std::string() + down[ones + 9] + ", " + down[ones + 12] + ");"));
+    copy_boxes(t);
     replace(t, "asm volatile(\"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\" ::\"r\"(to), "
                "\"l\"(from), \"r\"(bytes), \"r\"(barrier) : \"memory\");",
             "shim_copy(to, from, bytes, true); shim_barrier_change(barrier, 0, -(int)bytes);");
@@ -102,6 +126,9 @@ static std::string hopper(std::string t)
         replace(t, std::string("asm volatile(\"cp.async.c") + (bytes[0] == '8' ? "a" : "g") + ".shared.global [%0], [%1], " + bytes + ", %2;\" ::\"r\"(to), \"l\"(from), \"r\"(valid ? " + bytes +
                        " : 0) : \"memory\");", std::string("shim_copy(to, from, ") + bytes + ", valid);");
     replace(t, "asm volatile(\"bar.sync 1, 256;\" ::: \"memory\");", "shim_bar(1, 256);");
+    replace(t, "asm volatile(\"bar.sync %0, 128;\" ::\"r\"(2 + index % 2) : \"memory\");", "shim_bar(2 + index % 2, 128);");
+    for (size_t from; (from = t.find("asm volatile(\"wgmma.commit_group")) != std::string::npos;) /* all of a group read the tiles before any goes on */
+        t.replace(from, t.find(";\n", from) - from, "shim_bar(8 + threadIdx.x / 128, 128)");
     for (const char *none : { "\"\" : \"+f\"", "\"wgmma.", "\"cp.async.", "\"setmaxnreg", "\"fence.mbarrier_init", "\"fence.proxy" })
         for (size_t from; (from = t.find(std::string("asm volatile(") + none)) != std::string::npos;)
             t.erase(from, t.find(";\n", from) - from);

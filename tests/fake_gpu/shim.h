@@ -446,8 +446,9 @@ static inline void shim_barrier_wait(unsigned at, unsigned phase)
 /* Barrier `id` of the block, for n of its threads. */
 static inline void shim_bar(int id, int n)
 {
-    static int arrived[16];
-    static unsigned gen[16];
+    static int arrived[8 * 16];
+    static unsigned gen[8 * 16];
+    id += 16 * (shim_now->bid.y % 8); /* the blocks of a cluster run together */
     const unsigned g = gen[id];
     if (++arrived[id] == n) {
         arrived[id] = 0;
@@ -457,63 +458,70 @@ static inline void shim_bar(int id, int n)
     while (gen[id] == g)
         shim_now->pause(false);
 }
-/* Copies a box from these coordinates, innermost first; outside of the array are zeros.  The pieces of each
- * 128 bytes of shared memory change places. */
-static inline void shim_box(unsigned to, const void *map, int c0, int c1, int c2, int c3, int c4,
-                            unsigned barrier)
+/* A box of an array, with zeros outside of it, and the bytes that a barrier waits for. */
+template <int N>
+static inline void shim_copy_box(unsigned to, const void *map, const int (&at)[N], unsigned barrier)
 {
-    const shim_map *m = (const shim_map *)map;
-    const int at[5] = { c0, c1, c2, c3, c4 };
-    const int all = m->box[0] * m->box[1] * m->box[2] * m->box[3] * m->box[4];
-    for (int e = 0; e < all; e++) {
-        const char *from = m->array;
-        bool in = true;
-        for (int i = 0, rest = e; i < 5; rest /= m->box[i++]) {
-            const int x = at[i] + rest % m->box[i] * m->step[i];
-            in = in && x >= 0 && x < m->size[i];
-            from += x * m->stride[i];
+    const fake_map &m = *(const fake_map *)map;
+    int all = 1;
+    for (int i = 0; i < N; i++)
+        all *= m.box[i];
+    for (int i = 0; i < all; i++) {
+        int rest = i;
+        bool inside = true;
+        const char *from = m.array;
+        for (int j = 0; j < N; j++) {
+            const int u = at[j] + rest % m.box[j] * m.step[j];
+            inside = inside && u >= 0 && u < (int)m.size[j];
+            from += u * (long long)(j ? m.stride[j - 1] : m.element);
+            rest /= m.box[j];
         }
-        const unsigned place = to + e * m->bytes;
-        unsigned v = 0;
-        if (in)
-            memcpy(&v, from, m->bytes);
-        if (m->bytes == 4)
-            v = shim_tf32(__uint_as_float(v));
-        memcpy(shim_shared(place ^ (place >> 7 & 7) << 4), &v, m->bytes);
+        unsigned in = to + i / m.box[0] * m.row + i % m.box[0] * m.element;
+        in ^= (in >> 7 & (m.row / 16 - 1)) << 4;
+        if (!inside)
+            memset(shim_shared(in), 0, m.element);
+        else
+            memcpy(shim_shared(in), from, m.element);
+        if (inside && m.tf32) {
+            const unsigned bits = shim_tf32(*(float *)from);
+            memcpy(shim_shared(in), &bits, 4);
+        }
     }
-    shim_barrier_change(barrier, 0, -all * m->bytes);
+    shim_barrier_change(barrier, 0, -all * m.element);
 }
-enum shim_kind { SHIM_F16, SHIM_BF16, SHIM_TF32 };
-/* Element (row, k) of the tile that a descriptor names, in rows of 128 bytes.  down: k runs down the
- * columns. */
-template <shim_kind kind> static inline float shim_tile(unsigned long long tile, int row, int k, bool down)
+enum shim_type { SHIM_F16, SHIM_BF16, SHIM_TF32 };
+/* Element (row, k) of the tile that a descriptor names, in rows of `wide` bytes, by its swizzle.  down: k
+ * runs down the columns. */
+template <shim_type T> static inline float shim_tile(unsigned long long tile, int row, int k, bool down)
 {
     const unsigned at = (tile & 0x3fff) << 4, block = (tile >> 16 & 0x3fff) << 4,
-                   eight = (tile >> 32 & 0x3fff) << 4;
-    const unsigned in = at + (down ? row / 64 * block + k / 8 * eight + k % 8 * 128 + row % 64 * 2
-                                   : row / 8 * eight + row % 8 * 128 + k * (kind == SHIM_TF32 ? 4 : 2));
-    const char *const p = shim_shared(in ^ (in >> 7 & 7) << 4);
-    return kind == SHIM_F16    ? shim_h2f(*(unsigned short *)p)
-           : kind == SHIM_BF16 ? __uint_as_float((unsigned)*(unsigned short *)p << 16)
-                               : __uint_as_float(*(unsigned *)p & 0xffffe000);
+                   eight = (tile >> 32 & 0x3fff) << 4, wide = 256 >> (tile >> 62);
+    const unsigned in = at + (down ? row / (wide / 2) * block + k / 8 * eight + k % 8 * wide +
+                                         row % (wide / 2) * 2
+                                   : row / 8 * eight + row % 8 * wide + k * (T == SHIM_TF32 ? 4 : 2));
+    const void *p = shim_shared(in ^ (in >> 7 & (wide / 16 - 1)) << 4);
+    const unsigned bits = T == SHIM_TF32 ? *(unsigned *)p : (unsigned)*(unsigned short *)p << 16;
+    float f;
+    memcpy(&f, &bits, 4);
+    return T == SHIM_F16 ? shim_h2f(*(unsigned short *)p) : f;
 }
-/* d (64 x N) = (keep) d + a (64 x 16) b (N x 16)'; eight terms of floats */
-template <shim_kind kind, int R>
+/* d (64 x N) = (keep) d + a (64 x K) b (N x K)' */
+template <shim_type T, int R>
 static inline void shim_wgmma(float (&d)[R], unsigned long long a, unsigned long long b, int keep,
                               bool a_down, bool b_down)
 {
+    enum { K = T == SHIM_TF32 ? 8 : 16 };
     const int lane = (int)shim_now->lane, first = (int)(threadIdx.x & 127) / 32 * 16 + lane / 4;
-    enum { TERMS = kind == SHIM_TF32 ? 8 : 16 };
-    float left[2][TERMS];
-    for (int k = 0; k < TERMS; k++) {
-        left[0][k] = shim_tile<kind>(a, first, k, a_down);
-        left[1][k] = shim_tile<kind>(a, first + 8, k, a_down);
+    float left[2][K];
+    for (int k = 0; k < K; k++) {
+        left[0][k] = shim_tile<T>(a, first, k, a_down);
+        left[1][k] = shim_tile<T>(a, first + 8, k, a_down);
     }
     for (int i = 0; i < R; i += 4) {
         for (int j = 0; j < 2; j++) {
             float v[2] = { keep ? d[i + j] : 0, keep ? d[i + 2 + j] : 0 };
-            for (int k = 0; k < TERMS; k++) {
-                const float right = shim_tile<kind>(b, i / 4 * 8 + lane % 4 * 2 + j, k, b_down);
+            for (int k = 0; k < K; k++) {
+                const float right = shim_tile<T>(b, i / 4 * 8 + lane % 4 * 2 + j, k, b_down);
                 v[0] += left[0][k] * right;
                 v[1] += left[1][k] * right;
             }
@@ -521,5 +529,4 @@ static inline void shim_wgmma(float (&d)[R], unsigned long long a, unsigned long
             d[i + 2 + j] = v[1];
         }
     }
-    shim_bar(8 + (int)threadIdx.x / 128, 128); /* the four warps run it together */
 }

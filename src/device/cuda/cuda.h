@@ -177,7 +177,8 @@ struct mc_cuda_tensor_map_spec {          /* axes from the innermost, which is c
     mc_dtype dtype;             /* the copy rounds float32 to TF32, to nearest */
     int rank;
     int64_t size[MC_CUDA_MAP_RANK], stride[MC_CUDA_MAP_RANK];  /* in elements; stride[0] is 1 */
-    /* elements of a box along each axis, and their distance; box[0] elements are 128 bytes */
+    /* elements of a box along each axis, and their distance; box[0] elements are 128, 64 or 32
+     * bytes, the width of the swizzle */
     int box[MC_CUDA_MAP_RANK], step[MC_CUDA_MAP_RANK];
 };
 bool mc_cuda_has_tensor_map(void);                            /* does the driver support tensor maps? */

@@ -1,8 +1,8 @@
 /* tensor_map.c: tensor maps, from which the copy engine of Hopper's multiprocessors (TMA) copies boxes of
  * an array to shared memory.
  *
- * Invariant: elements outside the array are copied as zeros.  The 16-byte pieces of each 128-byte row of a
- * box are permuted by row % 8 (128-byte swizzle), as the tensor cores read them. */
+ * Invariant: elements outside the array are copied as zeros.  The 16-byte pieces of each row of a box are
+ * permuted (by row % 8 in rows of 128 bytes, the 128-byte swizzle), as the tensor cores read them. */
 #include "device/cuda/driver.h"
 
 bool mc_cuda_has_tensor_map(void)
@@ -32,8 +32,12 @@ mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_
             stride[i - 1] = stride_bytes(b, i, mc_dtypes[b->dtype].size);
         }
     }
+    const size_t row = (size_t)b->box[0] * mc_dtypes[b->dtype].size;
+    const int swizzle = row == MC_CUDA_ROW       ? NV_CU_TENSOR_MAP_SWIZZLE_128B
+                        : row == MC_CUDA_ROW / 2 ? NV_CU_TENSOR_MAP_SWIZZLE_64B
+                                                 : NV_CU_TENSOR_MAP_SWIZZLE_32B;
     const int failed = mc_nv.cuTensorMapEncodeTiled(m, type, (unsigned)b->rank, (void *)(uintptr_t)array,
-                                                    size, stride, box, step, 0, NV_CU_TENSOR_MAP_SWIZZLE_128B,
+                                                    size, stride, box, step, 0, swizzle,
                                                     NV_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 0);
     return mc_cuda_check(mc_cuda_current(), failed, "describing an array to the copy engine", NULL);
 }

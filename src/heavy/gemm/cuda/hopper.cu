@@ -2,7 +2,7 @@
  * hopper.c prints the instruction (wgmma) for the width and dtype that a text needs.
  *
  * Invariant: a row of a tile has 128 bytes, whose 16-byte pieces are permuted by row % 8 (128-byte
- * swizzle). */
+ * swizzle), or Row bytes, 64 or 32, with the swizzle of that width. */
 #include "device/cuda/args.h"
 typedef unsigned u32;
 typedef unsigned short u16;
@@ -39,11 +39,11 @@ __device__ __forceinline__ void barrier_wait(u32 b, u32 phase)
 }
 
 /* The matrix descriptor of a tile for wgmma.  If k runs along the rows, `block` is ALONG.  If k runs down
- * the columns, the tile consists of blocks of 64 columns, `block` bytes apart. */
-__device__ __forceinline__ u64 tile_at(u32 address, u32 block)
+ * the columns, the tile consists of blocks of Row bytes of columns, `block` bytes apart. */
+template <int Row = ROW> __device__ __forceinline__ u64 tile_at(u32 address, u32 block)
 {
-    return (u64)((address & 0x3ffff) >> 4) | (u64)(block >> 4) << 16 | (u64)(8 * ROW >> 4) << 32 |
-           (u64)1 << 62;
+    return (u64)((address & 0x3ffff) >> 4) | (u64)(block >> 4) << 16 | (u64)(8 * Row >> 4) << 32 |
+           (u64)(Row == 128 ? 1 : Row == 64 ? 2 : 3) << 62;
 }
 enum { ALONG = 16 };            /* `block` if k runs along rows: the hardware ignores it */
 

@@ -2,18 +2,25 @@
  * which the copy engine (TMA) reads from NHWC images (tma.cu; tma_tiling.c has the tiling).
  *
  *   forward   y = what taps read of x times filters
- *   inputs    x = what taps read of y times filters, taps in reverse, stride 1
+ *   inputs    x = what taps read of y times filters, taps in reverse, stride 1, by phases
+ *
+ * A phase of the gradient of inputs is the positions that are congruent modulo the stride: the same taps
+ * reach them.  All phases are one launch.
+ *
+ * Axes that filters neither pad nor step along, as of pointwise filters, become images, whose boxes have no
+ * edges.
  *
  * Invariant: channels are contiguous.  For operands that are not aligned to 16 bytes the plan runs a child
  * plan of another solver. */
 #include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/hopper.h"
 
-enum { MOST_SLOTS = 8, ROUNDED = 1024, BARRIERS = 2 * MOST_SLOTS * 8 };
+enum { MOST_SLOTS = 8, ROUNDED = 1024 };
 struct box {
     struct mc_plan base;
     struct mc_conv_tma_args args;
     struct mc_cuda_tensor_map_spec from, filters;
+    int64_t image_stride;       /* of what taps read; axes may be merged */
     struct mc_grid grid;
     struct mc_cuda_copy *transpose;  /* copies filters to the workspace; for floats with contiguous results */
     struct mc_cuda *gpu;
@@ -36,8 +43,9 @@ void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
     mc_cuda_types(out, k->dtype, false);
     mc_str_addf(out,
                 "#define HALF %d\n#define DOWN %d\n#define ADDS %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
-                "SLOTS = %d };\n",
-                mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots);
+                "SLOTS = %d };\n#define AXES %d\n#define WIDE %d\n#define PARTS %d\n#define ALONE %d\n",
+                mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots, k->axes,
+                k->row, k->parts, k->alone);
     mc_hopper_instruction(out, k->tn, k->dtype, false, k->down);
 }
 
@@ -87,34 +95,119 @@ static bool is_transposed(const struct mc_conv_problem *p)
     return down(p) && p->dtype == MC_FLOAT32;
 }
 
+static int64_t all_taps(const struct mc_conv_problem *p)
+{
+    return p->s.k[0] * p->s.k[1] * p->s.k[2];
+}
+
 static void copied(const struct mc_conv_problem *p, int64_t stride[3])  /* strides of the copy */
 {
     stride[TERM] = 1;
     stride[TAP] = terms(p);
-    stride[RESULT] = terms(p) * p->s.k[1] * p->s.k[2];
+    stride[RESULT] = terms(p) * all_taps(p);
 }
 
-static void shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
+static int common_divisor(int a, int b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
+/* Forward: all positions are one phase. spacing: taps of filters between adjacent ones of this axis. */
+static void shape_forward(const struct mc_conv_shape *s, int i, int spacing, struct mc_conv_tma_args *a)
+{
+    a->phases[i] = 1;
+    a->in[i] = (int)s->in[i];
+    a->stride[i] = (int)s->stride[i];
+    a->dilation[i] = (int)s->dilation[i];
+    a->step[i] = s->flip ? -spacing : spacing;
+    a->phase[i][0] = (struct mc_conv_tma_phase){ (int)s->out[i], (int)s->k[i], (int)s->pad[i],
+                                                 s->flip ? ((int)s->k[i] - 1) * spacing : 0 };
+}
+
+/* Inputs: tap k of position o of y reaches o stride - pad + k dilation.  So the taps of a phase are `every`
+ * taps from each other, and its element j receives from o = j + (phase + pad - k dilation) / stride, in
+ * reverse. */
+static void shape_inputs(const struct mc_conv_shape *s, int i, int spacing, struct mc_conv_tma_args *a)
+{
+    const int stride = (int)s->stride[i], dilation = (int)s->dilation[i], taps = (int)s->k[i];
+    const int both = common_divisor(stride, dilation), every = stride / both;
+    a->phases[i] = stride;
+    a->in[i] = (int)s->out[i];
+    a->stride[i] = 1;
+    a->dilation[i] = dilation / both;
+    a->step[i] = s->flip ? every * spacing : -every * spacing;
+    for (int u = 0; u < stride; u++) {
+        const int at = u + (int)s->pad[i];
+        struct mc_conv_tma_phase *of = &a->phase[i][u];
+        int first = 0;
+        *of = (struct mc_conv_tma_phase){ .out = (int)MC_MAX(conv_ceil(s->in[i] - u, stride), (int64_t)0) };
+        while (first < MC_MIN(every, taps) && (at - first * dilation) % stride != 0) {
+            first++;
+        }
+        if (first < MC_MIN(every, taps)) {
+            of->k = (int)conv_ceil(taps - first, every);
+            const int last = first + (of->k - 1) * every;
+            of->pad = (of->k - 1) * a->dilation[i] - (at - first * dilation) / stride;
+            of->first = (s->flip ? taps - 1 - last : last) * spacing;
+        }
+    }
+}
+
+static const int64_t *source_strides(const struct mc_conv_problem *p)
+{
+    return forward(p) ? p->at.x : p->at.y;
+}
+
+/* Do images and axis i, along which filters do nothing, become one axis? */
+enum { MOST_IMAGES = 1 << 30 };
+static bool is_merged(const struct mc_conv_problem *p, int i, const struct mc_conv_tma_args *a,
+                      int64_t from_stride)
 {
     const struct mc_conv_shape *s = &p->s;
-    const int size = (int)mc_dtypes[p->dtype].size;
-    const int64_t *to = forward(p) ? p->at.y : p->at.x;
-    *a = (struct mc_conv_tma_args){ .ts = { to[0], to[3], to[4] },
+    const int64_t *from = source_strides(p), *to = forward(p) ? p->at.y : p->at.x;
+    return s->k[i] == 1 && s->stride[i] == 1 && s->pad[i] == 0 && s->in[i] == s->out[i] &&
+           (a->images == 1 || s->in[i] == 1 ||
+            (from_stride == s->in[i] * from[i + 2] && a->ts[0] == s->in[i] * to[i + 2])) &&
+           a->images * s->in[i] < MOST_IMAGES;
+}
+
+/* Merges leading axes into images.  Returns the stride of images in what taps read. */
+static int64_t merge(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
+{
+    int64_t stride = source_strides(p)[0];
+    for (int i = 0; i < 3 && is_merged(p, i, a, stride); i++) {
+        if (p->s.in[i] > 1) {
+            a->images *= (int)p->s.in[i];
+            stride = source_strides(p)[i + 2];
+            a->ts[0] = a->ts[i + 1];
+            a->in[i] = a->phase[i][0].out = 1;
+        }
+    }
+    return stride;
+}
+
+int64_t mc_conv_tma_shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *to = forward(p) ? p->at.y : p->at.x, bytes = terms(p) * (int64_t)mc_dtypes[p->dtype].size;
+    const int row = bytes <= 32 ? 32 : bytes <= 64 ? 64 : MC_CUDA_ROW;
+    *a = (struct mc_conv_tma_args){ .ts = { to[0], to[2], to[3], to[4] },
                                     .images = (int)s->n,
                                     .results = (int)(forward(p) ? s->f : s->c),
-                                    .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size),
-                                    .backward = forward(p) ? s->flip : !s->flip,
+                                    .chunks = (int)conv_ceil(bytes, row),
+                                    .row = row,
                                     .alpha = (float)p->alpha,
                                     .beta = (float)p->beta };
-    for (int i = 0; i < 2; i++) {
-        a->in[i] = (int)(forward(p) ? s->in : s->out)[i + 1];
-        a->out[i] = (int)(forward(p) ? s->out : s->in)[i + 1];
-        a->k[i] = (int)s->k[i + 1];
-        a->stride[i] = (int)s->stride[i + 1];
-        a->dilation[i] = (int)s->dilation[i + 1];
-        a->pad[i] = (int)(forward(p) ? s->pad[i + 1]
-                                     : (s->k[i + 1] - 1) * s->dilation[i + 1] - s->pad[i + 1]);
+    for (int i = 2, spacing = 1; i >= 0; i--) {
+        (forward(p) ? shape_forward : shape_inputs)(s, i, spacing, a);
+        spacing *= (int)s->k[i];
     }
+    return merge(p, a);
+}
+
+static int axes(const struct mc_conv_tma_args *a)
+{
+    return a->in[0] == 1 && a->phases[0] == 1 && a->phase[0][0].out == 1 && a->phase[0][0].k == 1 ? 2 : 3;
 }
 
 /* ---- a call ---- */
@@ -149,37 +242,56 @@ static void destroy(struct mc_plan *plan)
     mc_cuda_copy_free(d->transpose);
 }
 
-static int slots(const struct mc_conv_tma_tiling *c)
+size_t mc_conv_tma_slot(int mi, int tn, int row)
 {
-    const size_t slot = (size_t)(TMA_ROWS * c->mi + c->tn) * MC_CUDA_ROW;
-    return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
+    const size_t bytes = (size_t)(TMA_ROWS * mi + tn) * (size_t)row;
+    return (bytes + ROUNDED - 1) / ROUNDED * ROUNDED;
+}
+
+/* Before the slots there are their barriers, after rounding to ROUNDED. */
+int mc_conv_tma_slots(int mi, int tn, int row)
+{
+    const struct mc_cuda *gpu = mc_cuda_current();
+    const size_t slot = mc_conv_tma_slot(mi, tn, row), shared = gpu ? gpu->shared : 227 << 10;
+    return (int)MC_MIN((shared - 2 * ROUNDED) / slot, (size_t)MOST_SLOTS);
+}
+
+static int slots(const struct mc_conv_tma_tiling *c, int row)
+{
+    return mc_conv_tma_slots(c->mi, c->tn, row);
 }
 
 /* The tensor maps of images and of filters. */
 static void describe(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
     const struct mc_conv_tma_args *a = &d->args;
-    const int64_t *from = forward(p) ? p->at.x : p->at.y, many = terms(p), all = p->s.k[1] * p->s.k[2];
-    const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size;
+    const int64_t many = terms(p), all = all_taps(p);
+    const int size = (int)mc_dtypes[p->dtype].size, wide = a->row / size, rank = axes(a) + 2;
+    const int columns = (c->tn % 64 ? MC_CUDA_ROW / 2 : MC_CUDA_ROW) / size; /* of a row, if contiguous */
     int64_t w[3];
     (d->transpose ? copied : filters)(p, w);
-    d->from = (struct mc_cuda_tensor_map_spec){ p->dtype,
-                                                4,
-                                                { many, a->in[1], a->in[0], a->images },
-                                                { 1, from[4], from[3], from[0] },
-                                                { wide, c->box[2], c->box[1], c->box[0] },
-                                                { 1, a->stride[1], a->stride[0], 1 } };
-    d->filters = w[TERM] == 1
-                     ? (struct mc_cuda_tensor_map_spec){ p->dtype,
-                                                         3,
-                                                         { many, all, a->results },
-                                                         { 1, w[TAP], w[RESULT] },
-                                                         { wide, 1, c->tn },
-                                                         { 1, 1, 1 } }
-                     : (struct mc_cuda_tensor_map_spec){
-                           p->dtype,          3,          { a->results, all, many }, { 1, w[TAP], w[TERM] },
-                           { wide, 1, wide }, { 1, 1, 1 }
-                       };
+    d->from = (struct mc_cuda_tensor_map_spec){
+        .dtype = p->dtype, .rank = rank, .size = { many }, .stride = { 1 }, .box = { wide }, .step = { 1 }
+    };
+    for (int i = 1; i < rank; i++) { /* from the last axis of images; images themselves are the last */
+        const int axis = i < rank - 1 ? 3 - i : -1;
+        d->from.size[i] = axis < 0 ? a->images : a->in[axis];
+        d->from.stride[i] = axis < 0 ? d->image_stride : source_strides(p)[axis + 2];
+        d->from.box[i] = c->box[axis + 1];
+        d->from.step[i] = axis < 0 ? 1 : a->stride[axis];
+    }
+    d->filters = w[TERM] == 1 ? (struct mc_cuda_tensor_map_spec){ p->dtype,
+                                                                  3,
+                                                                  { many, all, a->results },
+                                                                  { 1, w[TAP], w[RESULT] },
+                                                                  { wide, 1, c->tn },
+                                                                  { 1, 1, 1 } }
+                              : (struct mc_cuda_tensor_map_spec){ p->dtype,
+                                                                  3,
+                                                                  { a->results, all, many },
+                                                                  { 1, w[TAP], w[TERM] },
+                                                                  { columns, 1, wide },
+                                                                  { 1, 1, 1 } };
 }
 
 /* The copy of filters to contiguous terms, in the workspace. */
@@ -190,7 +302,7 @@ static bool transpose(struct box *d, const struct mc_conv_problem *p)
                                 .from = p->dtype,
                                 .rank = 3,
                                 .size = {
-                                    [TERM] = terms(p), [TAP] = p->s.k[1] * p->s.k[2], [RESULT] = results } };
+                                    [TERM] = terms(p), [TAP] = all_taps(p), [RESULT] = results } };
     filters(p, l.from_stride);
     copied(p, l.to_stride);
     d->transpose = mc_cuda_copy_new(&l);
@@ -200,9 +312,17 @@ static bool transpose(struct box *d, const struct mc_conv_problem *p)
 
 static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
-    const struct mc_conv_tma_kind kind = {
-        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c)
-    };
+    const struct mc_conv_tma_kind kind = { .dtype = p->dtype,
+                                           .act = p->act,
+                                           .adds = p->beta != 0 || p->has_bias,
+                                           .down = down(p) && !is_transposed(p),
+                                           .alone = c->alone,
+                                           .mi = c->mi,
+                                           .tn = c->tn,
+                                           .slots = slots(c, d->args.row),
+                                           .axes = axes(&d->args),
+                                           .row = d->args.row,
+                                           .parts = c->parts };
     struct mc_str defines = { 0 };
     mc_conv_tma_defines(&defines, &kind);
     return mc_cuda_kernels(&mc_conv_tma_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "box" }, 1);
@@ -230,15 +350,19 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
     if (c.tn == 0) {
         return mc_fail(MC_EUNSUPPORTED, "conv: box does not take so many positions") == MC_OK;
     }
+    const int row = d->args.row;
     memcpy(d->args.box, c.box, sizeof c.box);
-    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
+    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), (unsigned)c.parts,
+                                            1 },
+                                .together = (unsigned)c.parts,
                                 .threads = { 384, 1, 1 },
                                 .maps = true,
-                                .shared = (size_t)slots(&c) * (size_t)(TMA_ROWS * c.mi + c.tn) * MC_CUDA_ROW +
-                                          ROUNDED };
+                                .shared = (size_t)slots(&c, row) * mc_conv_tma_slot(c.mi, c.tn, row) + 2 * ROUNDED };
     LOG(LOG_PLAN,
-        "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d positions, %.3g us expected",
-        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
+        "    box: %lld tiles of %d x %d in %d parts%s, rows of %d images, %d x %d x %d positions, %.3g us "
+        "expected",
+        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.parts, c.alone ? ", by one group each" : "", c.box[0],
+        c.box[1], c.box[2], c.box[3], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (is_transposed(p) && !transpose(d, p)) || !list(d, &c)) {
         return false;
@@ -258,7 +382,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->gpu = mc_cuda_current();
     d->base.run = run;
     d->base.destroy = destroy;
-    shape(p, &d->args);
+    d->image_stride = mc_conv_tma_shape(p, &d->args);
     if (!make(d, p)) {
         destroy(&d->base);
         mc_plan_free(d->base.child[0]);
@@ -302,11 +426,11 @@ static bool walked(const struct mc_conv_problem *p)
            s->f % unit == 0 && are_taps_even(p);
 }
 
-enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: limit of the copy engine */
+enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: limit of the copy engine and of phases */
 static bool small(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    bool ok = s->n < 1 << 20 && s->c < 1 << 20 && s->f < 1 << 20;
+    bool ok = s->n < 1 << 20 && s->c < 1 << 20 && s->f < 1 << 20 && all_taps(p) < MOST;
     for (int i = 0; i < 3; i++) {
         ok = ok && s->in[i] < MOST && s->out[i] < MOST && s->k[i] * s->dilation[i] < MOST &&
              s->pad[i] < MOST && s->pad[i] > -MOST && s->stride[i] <= MOST_STEP;
@@ -314,15 +438,13 @@ static bool small(const struct mc_conv_problem *p)
     return ok;
 }
 
-const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes)
+const char *mc_conv_tma_limits(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     return mc_hopper_refuse()             ? mc_hopper_refuse()
            : p->wide                      ? "sums in float32, and conv.precision asks for float64"
            : mc_conv_hollow(p)            ? mc_conv_hollow(p)
            : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
-           : axes < 3 && (s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0)
-               ? "takes one or two spatial axes"
            : !walked(p) ? "requires contiguous channels and strides that are multiples of 16 bytes"
            : !small(p)  ? "does not take sizes this large"
            : !mc_cuda_has_tensor_map() ? "requires a driver that makes tensor maps"
@@ -332,18 +454,15 @@ const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const struct mc_conv_shape *s = &p->s;
     return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
-           : s->pass == CONV_WEIGHTS                 ? "computes forward and gradients of inputs"
-           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
-               ? "computes gradients of inputs for stride 1 only"
-               : mc_conv_tma_limits(p, 2);
+           : p->s.pass == CONV_WEIGHTS               ? "computes forward and gradients of inputs"
+                                                     : mc_conv_tma_limits(p);
 }
 
 static double estimate(const struct mc_problem *p_)
 {
     struct mc_conv_tma_args a;
-    shape(conv(p_), &a);
+    mc_conv_tma_shape(conv(p_), &a);
     const struct mc_conv_tma_tiling c = mc_conv_tma_best_tiling(&a);
     return c.tn > 0 ? c.seconds : 1e30; /* plan() will give the reason */
 }

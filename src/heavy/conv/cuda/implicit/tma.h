@@ -8,27 +8,38 @@
 #include "heavy/conv/cuda/cuda.h"
 
 struct mc_conv_tma_tiling {             /* a tiling of rows and columns */
-    int mi, tn, box[3];         /* TMA_ROWS mi rows, tn columns */
+    int mi, tn, box[4];         /* TMA_ROWS mi rows, tn columns */
+    /* parts: of the terms, each is a block of a cluster.  Beyond 1 a block has one tile.  alone: the two
+     * groups of a block take tiles in turn: one stores its results while the other multiplies */
+    int parts;
+    bool alone;
     int64_t tiles;
-    double seconds;             /* the time of all tiles on the current GPU */
+    /* taps: of the tiles of the busiest block; seconds: the time of all tiles on the current GPU */
+    double taps, seconds;
 };
+/* All but the addresses, the tensor maps and the tiling.  Returns the stride of images in what taps read. */
+int64_t mc_conv_tma_shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a);
 /* tn is 0: too many positions */
 struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args *a);
 /* The tiles of a tiling, sorted by block; first[blocks + 1].  False: no memory. */
 bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, int blocks,
                      struct mc_conv_tma_tile *tile, int *first);
 
-/* What tma.cu is compiled for. adds: sums have addends; down: results are the contiguous axis of filters. */
+/* What tma.cu is compiled for. adds: sums have addends; down: results are the contiguous axis of filters;
+ * axes: of images, 2 or 3; row: bytes of a row of a tile, 128, 64 or 32; parts: blocks of a
+ * cluster, which divide the terms of a tile; alone: each of the two groups has its own tiles. */
 struct mc_conv_tma_kind {
     mc_dtype dtype;
     enum mc_act act;
-    bool adds, down;
-    int mi, tn, slots;
+    bool adds, down, alone;
+    int mi, tn, slots, axes, row, parts;
 };
+size_t mc_conv_tma_slot(int mi, int tn, int row);  /* bytes of the operands of one step of a tile */
+int mc_conv_tma_slots(int mi, int tn, int row);    /* how many are in shared memory */
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k);
 
-/* tma.c: reasons to refuse a problem, of any pass, with at most so many spatial axes */
-const char *mc_conv_tma_limits(const struct mc_conv_problem *p, int axes);
+/* tma.c: reasons to refuse a problem of any pass */
+const char *mc_conv_tma_limits(const struct mc_conv_problem *p);
 /* of filters, whose taps are evenly spaced */
 int64_t mc_conv_tma_tap_stride(const struct mc_conv_problem *p);
 extern const struct mc_cuda_text mc_conv_tma_box_text;

@@ -4,12 +4,18 @@
 
 #include "device/cuda/args.h"
 
-enum { TMA_ROWS = 128 };        /* a tile has MI times as many */
+/* TMA_ROWS: a tile has MI times as many */
+enum { TMA_ROWS = 128, TMA_PHASES = 8 };
 
 MC_ARGS_TYPE(T);
 
-struct mc_conv_tma_tile { int image, line, position, column; };
-MC_ARGS_SIZE(mc_conv_tma_tile, 16);
+struct mc_conv_tma_tile { int image, column, at[3], phase[3]; };
+MC_ARGS_SIZE(mc_conv_tma_tile, 32);
+
+/* Positions of one axis that the same taps reach: position u reads element u stride - pad + t dilation
+ * through tap t < k, which is tap first + t step of the filters. */
+struct mc_conv_tma_phase { int out, k, pad, first; };
+MC_ARGS_SIZE(mc_conv_tma_phase, 16);
 
 struct mc_conv_tma_args {
     struct mc_cuda_tensor_map from, filters;
@@ -18,13 +24,15 @@ struct mc_conv_tma_args {
     const int *first;
     T *to;
     const T *c0, *bias;
-    i64 ts[3];                  /* strides of the result and of c0: image, line, position */
-    int in[2], out[2], k[2], stride[2], dilation[2], pad[2];
-    int images, results, chunks;    /* chunks: steps of a tap */
-    /* box: images, lines, positions; backward: taps of filters are read in reverse */
-    int box[3], backward;
+    i64 ts[4];                  /* strides of the result and of c0: image, axes */
+    struct mc_conv_tma_phase phase[3][TMA_PHASES];
+    /* phases: their number; position u of phase i is position u phases + i of the result */
+    int phases[3], in[3], stride[3], dilation[3], step[3];
+    int images, results;
+    int row, chunks;                /* row: bytes of a row of a tile; chunks: steps of a tap */
+    int box[4];                     /* images, axes */
     float alpha, beta;
 };
-MC_ARGS_SIZE(mc_conv_tma_args, 448);
+MC_ARGS_SIZE(mc_conv_tma_args, 832);
 
 #endif

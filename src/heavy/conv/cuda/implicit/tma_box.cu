@@ -5,14 +5,15 @@ typedef mc_cuda_tensor_map map;
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct shared {                   /* shared memory: slots, and their barriers */
     u32 slots, full, empty;
+    u32 turn;                     /* tma.cu: a barrier for each group that multiplies its own tiles, in turn */
 };
 
-/* Barriers of so many slots; each is emptied by two groups of warps.  For one thread. */
-__device__ __forceinline__ void make_barriers(const shared &m, int slots)
+/* Barriers of so many slots; each is emptied by one or two groups of warps.  For one thread. */
+__device__ __forceinline__ void make_barriers(const shared &m, int slots, int groups)
 {
     for (int i = 0; i < slots; i++) {
         barrier_make(m.full + i * 8, 1);
-        barrier_make(m.empty + i * 8, 2);
+        barrier_make(m.empty + i * 8, groups);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

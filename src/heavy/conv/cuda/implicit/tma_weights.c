@@ -247,7 +247,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     return mc_dtypes[p->dtype].size != 2 || !mc_is_float(p->dtype) ? "takes halves"
            : p->s.pass != CONV_WEIGHTS                             ? "computes gradients of filters"
-                                                                   : mc_conv_tma_limits(p, 3);
+                                                                   : mc_conv_tma_limits(p);
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -255,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) box_weights(const __grid_co
     m.full = (u32)__cvta_generic_to_shared(barriers);
     m.empty = m.full + SLOTS * 8;
     if (threadIdx.x == 0) {
-        make_barriers(m, SLOTS);
+        make_barriers(m, SLOTS, 2);
     }
 #if CLEAR
     unsigned char *const slots = space + (m.slots - (u32)__cvta_generic_to_shared(space));

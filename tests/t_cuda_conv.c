@@ -10,6 +10,7 @@ static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
            : s == &mc_conv_cuda_exchange_full          ? pass != CONV_WEIGHTS
            : s == &mc_conv_cuda_col2im                 ? pass == CONV_INPUTS
            : s == &mc_conv_cuda_small_channels_scatter ? pass == CONV_INPUTS
+           : s == &mc_conv_cuda_small_filters          ? pass != CONV_WEIGHTS
            : s == &mc_conv_cuda_taps                   ? pass == CONV_WEIGHTS
            : s == &mc_conv_cuda_tma || s == &mc_conv_cuda_tma_weights
                ? false /* t_cuda_tma.c has their problems */

@@ -191,6 +191,12 @@ TEST(cuda_few_channels_split_infinities)
     const size_t bytes[] = { sizeof x, sizeof w, sizeof y };
     const int counts[] = { N * IN * IN, F * K * K, N * F * OUT * OUT };
     void *host[] = { x, w, y };
+    static const struct {
+        int pass;
+        const struct mc_solver *solver;
+    } by[] = { { CONV_FORWARD, &mc_conv_cuda_small_channels_tensor },
+               { CONV_INPUTS, &mc_conv_cuda_small_channels_scatter },
+               { CONV_WEIGHTS, &mc_conv_cuda_small_channels_tensor } };
     GPU_OR_SKIP();
     for (int r = 0; r < 3; r++) {
         for (int i = 0; i < counts[r]; i++) {
@@ -215,15 +221,14 @@ TEST(cuda_few_channels_split_infinities)
             }
         }
     }
-    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+    for (size_t s = 0; s < NELEM(by); s++) {
+        const int pass = by[s].pass;
         const struct mc_conv_problem p = convolution("n2c1f9 i11x11 k3x3 s2x2 p1x1", (enum mc_conv_pass)pass,
                                                      &variants[0]);
         const int result = mc_conv_result((enum mc_conv_pass)pass);
         struct mc_cuda *d = mc_cuda_current();
         void *operand[8];
-        struct mc_plan *plan = mc_plan_with(&p.base, pass == CONV_INPUTS
-                                                         ? &mc_conv_cuda_small_channels_scatter
-                                                         : &mc_conv_cuda_small_channels_tensor);
+        struct mc_plan *plan = mc_plan_with(&p.base, by[s].solver);
         REQUIRE(plan && p.base.family->operands(&p.base, operand) >= 0, "%s", mc_last_error());
         void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
         for (int r = 0; r < 3; r++) {
@@ -461,4 +466,110 @@ TEST(cuda_grouped_on_tensor_cores)
     }
     tell(&t, 1);
     CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
+}
+
+/* So are those with filters in shared memory. */
+TEST(cuda_small_filters_are_as_exact_as_float32)
+{
+    static const char *const shapes[] = { "n2c32f64 i300 k2 d8", "n1c256f32 i200 k2",
+                                          "n2c24f40 i20x23 k1x1" };
+    GPU_OR_SKIP();
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_INPUTS; pass++) {
+            const struct mc_conv_problem p = convolution(shapes[i], (enum mc_conv_pass)pass, &variants[0]);
+            const double plain = error_by(&p, &mc_conv_cuda_direct),
+                         split = error_by(&p, &mc_conv_cuda_small_filters);
+            CHECK(plain >= 0 && split >= 0 && split <= 1.5 * plain + 0x1p-24,
+                  "%s, pass %d: split operands are off by %.2e, a plain sum by %.2e", shapes[i], pass, split,
+                  plain);
+        }
+    }
+}
+
+/* Infinities and NaN: only what reads them has them. */
+TEST(cuda_small_filters_infinities)
+{
+    enum { C = 3, F = 5, IN = 200, OUT = IN - 1 };
+    static float x[C][IN], w[F][C][2], y[F][OUT];
+    const size_t bytes[] = { sizeof x, sizeof w, sizeof y };
+    void *host[] = { x, w, y }, *operand[8];
+    GPU_OR_SKIP();
+    for (int i = 0; i < C * IN; i++) {
+        (&x[0][0])[i] = (float)(i * 37 % 23) / 7 - 1.5f;
+    }
+    for (int i = 0; i < F * C * 2; i++) {
+        (&w[0][0][0])[i] = (float)(i * 11 % 13) / 5 - 1.1f;
+    }
+    x[1][40] = INFINITY;
+    x[2][150] = NAN;
+    x[0][90] = 1e5f;
+    const struct mc_conv_problem p = convolution("n1c3f5 i200 k2", CONV_FORWARD, &variants[0]);
+    struct mc_cuda *d = mc_cuda_current();
+    struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_small_filters);
+    REQUIRE(plan && p.base.family->operands(&p.base, operand) >= 0, "%s", mc_last_error());
+    for (int r = 0; r < 2; r++) {
+        CHECK(mc_cuda_copy_to_device(d, operand[r], host[r], bytes[r]) >= 0, "%s", mc_last_error());
+    }
+    CHECK(plan->run(plan, operand, NULL, 0) >= 0 &&
+              mc_cuda_copy_to_host(d, y, operand[CONV_Y], bytes[2]) >= 0,
+          "%s", mc_last_error());
+    for (int i = 0; i < F * OUT; i++) {
+        const int f = i / OUT, u = i % OUT;
+        double to = 0, size = 0;
+        for (int e = 0; e < C * 2; e++) {
+            const double term = (double)w[f][e / 2][e % 2] * x[e / 2][u + e % 2];
+            to += term;
+            size += fabs(term);
+        }
+        CHECK(isnan(to)          ? isnan(y[f][u])
+              : isinf((float)to) ? isinf(y[f][u]) && (y[f][u] > 0) == (to > 0)
+                                 : fabs(y[f][u] - to) <= 1e-6 * MC_MAX(size, 1),
+              "element %d: %g, not %g", i, y[f][u], to);
+    }
+    p.base.family->discard(&p.base, operand);
+    mc_plan_free(plan);
+}
+
+/* Filters in shared memory: taps along a line, with and without a border, pointwise filters; lines
+ * and results that can be moved by sixteen bytes and that cannot, results and terms that fill no product and many. */
+TEST(cuda_small_filters)
+{
+    static const char *const shapes[] = { "n3c5f12 i50 k2", "n2c32f64 i200 k2 d8", "n2c7f9 i40 k2 d13 flip", "n1c4f3 i9 k2 d3", "n2c16f70 i64 k3 p1",
+                                          "n1c70f33 i97 k5 p4 d2", "n5c3f130 i33 k1", "n2c24f40 i8x12 k1x1", "n1c12f8 i3x5x8 k1x1x1 flip", "n1c128f32 i1000 k2 p3 d4 flip" };
+    static const int kinds[] = { 0, 2, 3, 8, 13 };
+    struct column_sums t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_INPUTS; pass++) {
+            for (size_t v = 0; v < NELEM(kinds); v++) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_small_filters, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served >= 60 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+}
+
+/* Three axes, plane by plane: planes of one image, and one plane of many; strides, whose planes are reached
+ * by some taps only; taps that reach a part of the planes. */
+TEST(cuda_three_axes_by_planes)
+{
+    static const char *const shapes[] = { "n1c5f12 i6x9x10 k3x3x3 p1x1x1", "n2c4f7 i8x8x9 k3x3x3 s2x2x2 p1x1x1", "n5c3f6 i3x7x8 k3x2x3 p1x0x1 flip",
+                                          "n1c8f9 i7x6x6 k2x3x3 d2x1x1", "n3c6f4 i5x9x7 k3x1x3 s2x1x2 p1x0x1", "n1c4f5 i4x12x9 k4x3x3 p2x1x1 flip" };
+    static const int kinds[] = { 0, 1, 2, 8, 9, 6 };
+    struct column_sums t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = 0; v < NELEM(kinds); v++) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_planes, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served >= 80 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }

@@ -3,7 +3,8 @@
  *
  *   NAME_r  16 bytes at a time: contiguous rows, or rows in segments of whole vectors, such as a channel of
  *           images
- *   NAME_t  the same for contiguous rows that the blocks of a cluster share
+ *   NAME_t  rows that the blocks of a cluster share: contiguous rows as in NAME_r, rows in segments as in
+ *           NAME_q
  *   NAME_q  an element at a time: rows in segments of any size
  *
  * Lane i has the vectors i, i + lanes and so on, at most `kept`.  A reduction runs over a lane's elements and
@@ -17,6 +18,8 @@
 /* registers of a lane: for all but what is kept; at most, for 1024 lanes, for 512 lanes to keep 4 vectors,
  * for 512 lanes; for a row in segments and 1024 or 512 lanes */
 enum { REGISTERS = 32, OVERHEAD = 56, MANY = 96, MOST = 112, SEGMENTED = 64, SEGMENTED_MOST = 80 };
+/* elements of a lane of NAME_q, if registers allow */
+enum { SCALARS = 12 };
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -63,7 +66,7 @@ static struct mc_grid_row segmented_row(const struct mc_kernel *k, int vector, s
 
 struct mc_grid_row mc_grid_row_scalar(const struct mc_kernel *k)
 {
-    return k->never & GRID_ROW_SCALAR ? (struct mc_grid_row){ 0 } : segmented_row(k, 1, 8, 1);
+    return k->never & GRID_ROW_SCALAR ? (struct mc_grid_row){ 0 } : segmented_row(k, 1, SCALARS, 1);
 }
 
 static struct mc_grid_row dense_row(const struct mc_kernel *k)
@@ -85,11 +88,11 @@ struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
                                       : dense_row(k);
 }
 
-/* Not for channels of images: for 32 images of 56 x 56, four blocks for each channel took 38 us, and passes
- * over memory 27. */
 struct mc_grid_row mc_grid_row_cluster(const struct mc_kernel *k)
 {
-    return k->never & GRID_CLUSTER || mc_grid_row_segmented(k) ? (struct mc_grid_row){ 0 } : dense_row(k);
+    return k->never & GRID_CLUSTER    ? (struct mc_grid_row){ 0 }
+           : mc_grid_row_segmented(k) ? segmented_row(k, 1, SCALARS, 1)
+                                      : dense_row(k);
 }
 
 /* ---- values in registers ---- */

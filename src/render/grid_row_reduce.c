@@ -1,6 +1,8 @@
 /* grid_row_reduce.c: reductions over the lanes that keep a row in registers: first within each warp, then
- * over the warps, with one barrier for all reductions of the stage.  In a block, each lane adds the parts of
- * all warps; in a cluster, each warp adds the parts of all blocks.
+ * over the warps, with one barrier for all reductions of the stage.  Each warp then adds the parts of all
+ * warps of the block, one lane a part.  Of up to four warps, each lane adds all parts: a conversion of a
+ * float to a double takes as long as two exchanges between lanes.  In a cluster each warp then adds the sums
+ * of all blocks, one lane a block.
  *
  * Invariant: parts are added in the same order by every thread that adds them. */
 #include "render/grid.h"
@@ -26,6 +28,9 @@ const char mc_grid_meeting[] =
     "INLINE const char *there_(const char *p, u32 block) { u64 a; asm volatile(\"mapa.u64 %0, %1, %2;\" : "
     "\"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
     "#endif\n";
+
+/* warps of a block whose parts each lane adds, at most */
+enum { FEW_WARPS = 4 };
 
 struct names { char value, flag; const char *type; bool flags; };
 
@@ -103,24 +108,34 @@ static void print_load_partial(struct print *p, int v, bool lanes)
     add_part(p, v, names_of(p, v, lanes));
 }
 
-/* Adds the parts of all blocks, each lane every 32nd.  The accumulator is reset first, as the lane's own sum
- * is contained in its warp's part. */
-static void print_cluster_load(struct print *p, int v, bool lanes)
+/* Resets the accumulator: the lane's own sum is contained in its warp's part. */
+static void reset(struct print *p, int v, struct names n)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    struct names n = names_of(p, v, lanes);
     mc_str_addf(p->out, "c%d = %s; ", v, mc_print_first(p, x));
     if (n.flags) {
         mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
     }
-    mc_str_add(p->out,
-               "ONCE for (u32 w = threadIdx.x % 32; w < warps; w += 32) { const char *const at = there_(");
-    part(p, v, "w % (blockDim.x / 32)");
-    mc_str_add(p->out, ", w / (blockDim.x / 32)); ");
-    add_part(p, v, n);
+}
+
+/* Adds the accumulators of a warp's lanes; all of them get the result. */
+static void exchange_accumulators(struct print *p, int v, struct names n)
+{
     exchange_in_warp(p, v, names_of(p, v, false), n.flags ? 'z' : 0);
     mc_str_addf(p->out, "c%d = __shfl_sync(~0u, c%d, 0); ", v, v);
     mc_str_addf(p->out, n.flags ? "z%d = __shfl_sync(~0u, z%d, 0);\n" : "\n", v, v);
+}
+
+/* Adds the parts of a block's warps, one lane a part. */
+static void print_block_load(struct print *p, int v, bool lanes)
+{
+    struct names n = names_of(p, v, lanes);
+    reset(p, v, n);
+    mc_str_add(p->out, "if (threadIdx.x % 32 < blockDim.x / 32) { const char *const at = ");
+    part(p, v, "threadIdx.x % 32");
+    mc_str_add(p->out, "; ");
+    add_part(p, v, n);
+    exchange_accumulators(p, v, n);
 }
 
 static void print_single_warp(struct print *p, int v, bool lanes)
@@ -146,19 +161,55 @@ static void exchange_in_block(struct print *p, bool lanes)
 {
     mc_str_add(p->out, "if (warps > 1) {\nif (threadIdx.x % 32 == 0) {\n");
     each(p, lanes, print_store_partial);
-    mc_str_add(p->out, "}\n__syncthreads();\n");
+    mc_str_addf(p->out, "}\n__syncthreads();\nif (warps > %d) {\n", FEW_WARPS);
+    each(p, lanes, print_block_load);
+    mc_str_add(p->out, "} else {\n");
     each(p, lanes, take_first);
     mc_str_add(p->out, "ONCE for (u32 w = 1; w < warps; w++) {\n");
     each(p, lanes, print_load_partial);
-    mc_str_add(p->out, "}\n} else {\n");
+    mc_str_add(p->out, "} }\n} else {\n");
     each(p, lanes, print_single_warp);
     mc_str_add(p->out, "}\n");
+}
+
+/* "shared_ + ..." in bytes: of the block's sum, after the parts of its warps. */
+static void block_part(struct print *p, int v)
+{
+    mc_str_addf(p->out, "((char *)shared_ + (%d * blockDim.y + threadIdx.y) * 32 * 16)",
+                p->k->nreduce + mc_grid_slot(p->k, v));
+}
+
+static void print_store_block(struct print *p, int v, bool lanes)
+{
+    const struct names n = names_of(p, v, false);
+    (void)lanes;
+    mc_str_add(p->out, "{ char *const at = ");
+    block_part(p, v);
+    mc_str_addf(p->out, "; *(%s *)at = c%d; ", n.type, v);
+    mc_str_addf(p->out, n.flags ? "*(i64 *)(at + 8) = z%d; }\n" : "}\n", v);
+}
+
+/* Adds the sums of a cluster's blocks, one lane a block. */
+static void print_cluster_load(struct print *p, int v, bool lanes)
+{
+    const struct names n = names_of(p, v, false);
+    (void)lanes;
+    reset(p, v, n);
+    mc_str_add(p->out, "if (threadIdx.x % 32 < gridDim.y) { const char *const at = there_(");
+    block_part(p, v);
+    mc_str_add(p->out, ", threadIdx.x % 32); ");
+    add_part(p, v, n);
+    exchange_accumulators(p, v, n);
 }
 
 static void print_cluster_reduce(struct print *p, bool lanes)
 {
     mc_str_add(p->out, "if (threadIdx.x % 32 == 0) {\n");
     each(p, lanes, print_store_partial);
+    mc_str_add(p->out, "}\n__syncthreads();\n");
+    each(p, lanes, print_block_load);
+    mc_str_add(p->out, "if (threadIdx.x == 0) {\n");
+    each(p, lanes, print_store_block);
     mc_str_add(p->out, "}\nmeet_();\n");
     each(p, lanes, print_cluster_load);
 }

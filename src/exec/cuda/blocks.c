@@ -19,6 +19,10 @@ enum {
     NEIGHBOUR_BLOCKS = 264,
     MOST_ROWS = 2048,
     WORTH = 4096,
+    SEGMENTED_WORTH = 1024,
+    LANE_VECTORS = 8,
+    SMS = 132,
+    SM_THREADS = 1024, /* of 64 registers that run at the same time */
     MOST_TEAMS = 660,
     FEW_TEAMS = 132
 };
@@ -116,15 +120,28 @@ static int64_t max_elements(struct mc_grid_row row)
 }
 
 /* Blocks that share a row in registers, at most `most`: as many as the row needs, then more to fill the GPU
- * if each still has enough to do. */
-static unsigned cluster_size(struct mc_grid_row row, int64_t points, int64_t length, unsigned most)
+ * if each still has enough to do: more than one a multiprocessor do not pay for rows in segments. */
+static unsigned cluster_size(const struct mc_kernel *k, struct mc_grid_row row, int64_t points,
+                             int64_t length, unsigned most)
 {
+    const bool segmented = mc_grid_row_segmented(k);
+    const int64_t fill = segmented ? SMS / 2 + 1 : SMS, worth = segmented ? SEGMENTED_WORTH : WORTH;
     unsigned n = 1;
-    while (n < most &&
-           (length > n * max_elements(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
+    while (n < most && (length > n * max_elements(row) || (points * n < fill && length >= 2 * n * worth))) {
         n *= 2;
     }
     return n;
+}
+
+/* Lanes of each of the n blocks of a row in segments: as many as let all blocks run at the same time, if each
+ * still has some vectors. */
+static unsigned segmented_lanes(struct mc_grid_row row, int64_t points, int64_t length, unsigned n)
+{
+    const int64_t each = (int64_t)row.vector * n, vectors = (length + each - 1) / each,
+                  least = (vectors + row.kept - 1) / row.kept,
+                  fill = MC_MIN(SM_THREADS / blocks_for(MC_MAX(points * n, 1), SMS), vectors / LANE_VECTORS),
+                  lanes = (MC_MAX(least, fill / WARP * WARP) + WARP - 1) / WARP * WARP;
+    return lanes < row.most ? (unsigned)lanes : (unsigned)row.most;
 }
 
 /* Threads of a kernel that keeps its rows in the registers of n blocks each. */
@@ -132,10 +149,12 @@ void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, c
                           struct mc_grid_row row, unsigned n)
 {
     int64_t each = (int64_t)row.vector * row.kept * n;
-    unsigned lanes = MC_MAX(round_up_power_of_two((h->count[1] + each - 1) / each), (unsigned)WARP),
+    unsigned lanes = mc_grid_row_segmented(k)
+                         ? segmented_lanes(row, h->count[0], h->count[1], n)
+                         : MC_MAX(round_up_power_of_two((h->count[1] + each - 1) / each), (unsigned)WARP),
              rows = MC_MAX(BLOCK / 2 / lanes, 1);
     l->grid = (struct mc_grid){ { blocks_for(h->count[0], rows), n, 1 }, { lanes, rows, 1 }, 0, n };
-    l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * rows * WARP * GRID_SHARED : 0;
+    l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * rows * WARP * GRID_SHARED * (n > 1 ? 2 : 1) : 0;
     l->stages = 1;
 }
 
@@ -213,10 +232,10 @@ bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most
     return row.vector && length * 2 >= row.vector * WARP && length <= max_elements(row) * most;
 }
 
-bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length)
+bool mc_grid_threads_shares(const struct mc_kernel *k, struct mc_grid_row row, int64_t length)
 {
     return mc_grid_threads_keeps(row, length, GRID_CLUSTER_MOST) &&
-           cluster_size(row, 1, length, GRID_CLUSTER_MOST) > 1;
+           cluster_size(k, row, 1, length, GRID_CLUSTER_MOST) > 1;
 }
 
 /* Blocks for each row in a form that keeps rows in registers; 0: it cannot.  Rows must be contiguous, or
@@ -231,8 +250,12 @@ unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_a
         !mc_axes_fit_int32(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
         return 0;
     }
-    const unsigned n = cluster_size(row, s->count[0], s->count[1], most);
-    const bool many = s->count[0] * n >= (segmented ? FEW_ROWS : ENOUGH_BLOCKS / 2);
+    const unsigned n = cluster_size(k, row, s->count[0], s->count[1], most);
+    if (segmented && n > 1) {
+        const unsigned lanes = segmented_lanes(row, s->count[0], s->count[1], n);
+        return blocks_for(s->count[0] * n, SMS) * lanes <= SM_THREADS ? n : 0;
+    }
+    const bool many = s->count[0] * n >= (segmented ? FEW_ROWS : SMS);
     return many || (segmented ? s->count[1] < LONG : k->nstage > 1) ? n : 0;
 }
 

@@ -100,7 +100,7 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st)
     return (length % mc_grid_vector(k) || by_elements ? GRID_VECTOR : 0) |
            (by_elements ? GRID_PLAIN : GRID_FEW_ELEMENTS) |
            (row.vector && (length % row.vector || !mc_grid_threads_keeps(row, length, 1)) ? GRID_ROW : 0) |
-           (together.vector && (length % together.vector || !mc_grid_threads_shares(together, length))
+           (together.vector && (length % together.vector || !mc_grid_threads_shares(k, together, length))
                 ? GRID_CLUSTER
                 : 0) |
            (single.vector && !mc_grid_threads_keeps(single, length, 1) ? GRID_ROW_SCALAR : 0);

@@ -36,7 +36,7 @@ void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launc
 /* Can the lanes of `most` blocks keep rows of that length, and does it keep them busy? */
 bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most);
 /* do several blocks keep a row of that length together, at least if there are few rows? */
-bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length);
+bool mc_grid_threads_shares(const struct mc_kernel *k, struct mc_grid_row row, int64_t length);
 unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
                                     const struct mc_grid_launch *l, const struct mc_slot *slot,
                                     struct mc_grid_row row, unsigned most);

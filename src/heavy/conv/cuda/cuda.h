@@ -15,7 +15,7 @@ extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_small_channels, mc_con
     mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_space_to_depth,
     mc_conv_cuda_unfused, mc_conv_cuda_depthwise, mc_conv_cuda_grouped, mc_conv_cuda_grouped_tensor,
-    mc_conv_cuda_direct;
+    mc_conv_cuda_small_filters, mc_conv_cuda_planes, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* part: of the peak */
 /* unfused.c: the time of a separate epilogue kernel */
 double mc_conv_cuda_epilogue_seconds(const struct mc_conv_problem *p);
@@ -43,7 +43,7 @@ extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_small_channels_til
     mc_conv_fft_products_text, mc_conv_fft_products_half_text, mc_conv_shared_image_text,
     mc_conv_shared_image_weights_text, mc_conv_register_weights_text, mc_conv_col2im_text,
     mc_conv_space_to_depth_text, mc_conv_tma_text, mc_conv_tma_weights_text, mc_conv_depthwise_text,
-    mc_conv_grouped_text, mc_conv_grouped_tensor_text;
+    mc_conv_grouped_text, mc_conv_grouped_tensor_text, mc_conv_small_filters_text;
 
 enum { DNN_AUTO, DNN_REQUIRED, DNN_NEVER };  /* the values of the flag dnn.enabled, in order */
 /* ---- cudnn/graph.c: descriptors of cuDNN's backend ---- */

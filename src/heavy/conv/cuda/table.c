@@ -19,6 +19,8 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_tma_weights, /* the same for gradients of filters, of halves */
     /* split halves, pointwise or taps along one axis: products on the images as stored */
     &mc_conv_cuda_split_pointwise,
+    /* split halves, filters that stay in shared memory */
+    &mc_conv_cuda_small_filters,
     &mc_conv_cuda_shared_image,     /* split halves, small images in shared memory */
     &mc_conv_cuda_taps,      /* split halves, gradients of filters with sums in registers */
     &mc_conv_cuda_col2im,    /* split halves, gradients of inputs: product with all taps, then scatter */
@@ -29,6 +31,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_im2col,    /* windows as columns of a matrix product */
     &mc_conv_cuda_exchange,  /* positions and taps exchanged: forward as a gradient of weights, and back */
     &mc_conv_cuda_exchange_full, /* forward as a gradient of inputs, and back */
+    &mc_conv_cuda_planes,    /* three axes: tap by tap along the first, planes as images */
     &mc_conv_cuda_bc01,      /* copied to that layout for the other solvers */
     &mc_conv_cuda_b01c,
     &mc_conv_cuda_space_to_depth,      /* phases of a strided image as channels */

@@ -5,7 +5,7 @@ typedef mc_cuda_tensor_map map;
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct shared {                   /* shared memory: slots, and their barriers */
     u32 slots, full, empty;
-    u32 turn;                     /* tma.cu: a barrier for each group that multiplies its own tiles, in turn */
+    u32 turn;                     /* tma.cu: a barrier for each group that has its own tiles, in turn */
 };
 
 /* Barriers of so many slots; each is emptied by one or two groups of warps.  For one thread. */

@@ -93,16 +93,24 @@ __device__ __forceinline__ place place_of(const args &p, int tile)
     return { image, (tile - image * (int)p.across.by) * SMALL_FILTERS_POSITIONS };
 }
 
-/* Of term 16 * step + lane % 4 * 4 + i four positions. */
-__device__ __forceinline__ void load(const args &p, float (&v)[4][4], const place &at, int step)
+/* What a lane reads of a tile: an image, and the first tap of its four positions. */
+struct reader { const float *image; int at; };
+
+__device__ __forceinline__ reader reader_of(const args &p, int tile)
 {
-    const int lane = (int)threadIdx.x % 32, mine = at.position + p.first + lane / 4 % 2 * 16 + lane / 8 * 4;
-    const float *const image = p.from + at.image * p.image;
+    const place at = place_of(p, tile);
+    const int lane = (int)threadIdx.x % 32;
+    return { p.from + at.image * p.image, at.position + p.first + lane / 4 % 2 * 16 + lane / 8 * 4 };
+}
+
+/* Of term 16 * step + lane % 4 * 4 + i four positions. */
+__device__ __forceinline__ void load(const args &p, float (&v)[4][4], const reader &r, int step)
+{
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const int term = step * 16 + lane % 4 * 4 + i, tap = term / SOURCES, source = term % SOURCES,
-                  u = mine + tap * p.step;
-        const float *const line = image + (source * p.row + u);
+        const int term = step * 16 + (int)threadIdx.x % 4 * 4 + i, tap = term / SOURCES,
+                  source = term % SOURCES, u = r.at + tap * p.step;
+        const float *const line = r.image + (source * p.row + u);
         if (p.fours[0] && term < TERMS && u >= 0 && u + 4 <= p.length) {
             const float4 q = *(const float4 *)line;
             v[i][0] = q.x;
@@ -182,7 +190,7 @@ __device__ __noinline__ void give_plainly(const args &p, int tile, int first)
 /* Splits what was loaded of a step, loads what follows, and adds the step's products.  Returns the bits of
  * the largest |x|. */
 __device__ __forceinline__ u32 add_step(const args &p, float (&sum)[ROWS][4][4], float (&v)[4][4],
-                                        const uint4 *filters, const float *scales, const place &next,
+                                        const uint4 *filters, const float *scales, const reader &next,
                                         int next_step)
 {
     const int lane = (int)threadIdx.x % 32;
@@ -247,14 +255,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sums(const __grid_const
     }
     plain = __syncthreads_or(plain);
     float v[2][4][4], sum[ROWS][4][4];
-    if (tile < p.tiles) {
-        const place at = place_of(p, tile);
-        load(p, v[0], at, 0);
-        load(p, v[1], at, 1);
-    }
+    reader r = reader_of(p, min(tile, p.tiles - 1));
+    load(p, v[0], r, 0);
+    load(p, v[1], r, 1);
 #pragma unroll 1
     for (; tile < p.tiles; tile += each) {
-        const place at = place_of(p, tile), after = place_of(p, min(tile + each, p.tiles - 1));
         u32 most_of = plain ? INFINITE : 0;
 #pragma unroll
         for (int i = 0; i < ROWS * 16; i++) {
@@ -263,23 +268,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sums(const __grid_const
 #pragma unroll 1
         for (int s = 0; s < STEPS; s += 2) {
             const bool last = s + 2 == STEPS;
-            const place next = last ? after : at;
             const int then = last ? 0 : s + 2;
             const uint4 *const of = filters + s * ROWS * 64;
-            most_of = max(most_of, add_step(p, sum, v[0], of, scales, next, then));
-            most_of = max(most_of, add_step(p, sum, v[1], of + ROWS * 64, scales, next, then + 1));
+            if (last) {
+                r = reader_of(p, min(tile + each, p.tiles - 1));
+            }
+            most_of = max(most_of, add_step(p, sum, v[0], of, scales, r, then));
+            most_of = max(most_of, add_step(p, sum, v[1], of + ROWS * 64, scales, r, then + 1));
         }
         if (most_of >= INFINITE) {
             give_plainly(p, tile, first);
             continue;
         }
+        const place at = place_of(p, tile);
 #pragma unroll
-        for (int r = 0; r < ROWS * 2; r++) {
-            const int result = first + r * 8 + lane / 4;
+        for (int eight = 0; eight < ROWS * 2; eight++) {
+            const int result = first + eight * 8 + lane / 4, from = eight % 2 * 2;
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                const float four[4] = { sum[r / 2][0][r % 2 * 2 + i], sum[r / 2][1][r % 2 * 2 + i],
-                                        sum[r / 2][2][r % 2 * 2 + i], sum[r / 2][3][r % 2 * 2 + i] };
+                const float(&of)[4][4] = sum[eight / 2];
+                const float four[4] = { of[0][from + i], of[1][from + i], of[2][from + i], of[3][from + i] };
                 if (result < RESULTS) {
                     give(p, at, result, i * 16 + lane % 4 * 4, four);
                 }

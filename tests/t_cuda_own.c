@@ -250,6 +250,22 @@ TEST(cuda_few_channels_split_infinities)
     }
 }
 
+/* All shapes in these variants, in all passes up to `last`; the solver serves at least so many of them. */
+static void serve_all(const struct mc_solver *solver, const char *const *shapes, size_t nshape,
+                      const int *kinds, size_t nkind, enum mc_conv_pass last, int least)
+{
+    struct column_sums t = { 0 };
+    for (size_t i = 0; i < nshape * nkind; i++) {
+        for (int pass = CONV_FORWARD; pass <= (int)last; pass++) {
+            const struct mc_conv_problem p = convolution(shapes[i / nkind], (enum mc_conv_pass)pass,
+                                                         &variants[kinds[i % nkind]]);
+            one(&p.base, solver, &t);
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served >= least && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+}
+
 /* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places
  * whose number is odd. */
 TEST(cuda_filters_of_one_tap)
@@ -257,19 +273,8 @@ TEST(cuda_filters_of_one_tap)
     static const char *const shapes[] = { "n3c70f33 i9x8 k1x1", "n5c5f130 i7x7 k1x1", "n41c64f20 i12 k1", "n2c200f64 i30x20 k1x1", "n2c3f4 i3x4x5 k1x1x1", "n9c5f130 i20x20 k1x1",
                                           "n3c70f33 i10x9 k1x1 s2x2", "n2c20f70 i14x15 k1x1 s3x2", "n9c9f3 i13 k1 s2" };
     static const int kinds[] = { 0, 1, 2, 3, 7, 9, 11 };
-    struct column_sums t = { 0 };
     GPU_OR_SKIP();
-    for (size_t s = 0; s < NELEM(shapes); s++) {
-        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            for (size_t v = 0; v < NELEM(kinds); v++) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
-                                                             &variants[kinds[v]]);
-                one(&p.base, &mc_conv_cuda_split_pointwise, &t);
-            }
-        }
-    }
-    tell(&t, 1);
-    CHECK(t.served >= 140 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+    serve_all(&mc_conv_cuda_split_pointwise, shapes, NELEM(shapes), kinds, NELEM(kinds), CONV_WEIGHTS, 140);
 }
 
 /* Filters of several taps along one axis, without borders: either axis of images, strides, filters backwards,
@@ -537,19 +542,8 @@ TEST(cuda_small_filters)
     static const char *const shapes[] = { "n3c5f12 i50 k2", "n2c32f64 i200 k2 d8", "n2c7f9 i40 k2 d13 flip", "n1c4f3 i9 k2 d3", "n2c16f70 i64 k3 p1",
                                           "n1c70f33 i97 k5 p4 d2", "n5c3f130 i33 k1", "n2c24f40 i8x12 k1x1", "n1c12f8 i3x5x8 k1x1x1 flip", "n1c128f32 i1000 k2 p3 d4 flip" };
     static const int kinds[] = { 0, 2, 3, 8, 13 };
-    struct column_sums t = { 0 };
     GPU_OR_SKIP();
-    for (size_t s = 0; s < NELEM(shapes); s++) {
-        for (int pass = CONV_FORWARD; pass <= CONV_INPUTS; pass++) {
-            for (size_t v = 0; v < NELEM(kinds); v++) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
-                                                             &variants[kinds[v]]);
-                one(&p.base, &mc_conv_cuda_small_filters, &t);
-            }
-        }
-    }
-    tell(&t, 1);
-    CHECK(t.served >= 60 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+    serve_all(&mc_conv_cuda_small_filters, shapes, NELEM(shapes), kinds, NELEM(kinds), CONV_INPUTS, 60);
 }
 
 /* Three axes, plane by plane: planes of one image, and one plane of many; strides, whose planes are reached
@@ -559,17 +553,6 @@ TEST(cuda_three_axes_by_planes)
     static const char *const shapes[] = { "n1c5f12 i6x9x10 k3x3x3 p1x1x1", "n2c4f7 i8x8x9 k3x3x3 s2x2x2 p1x1x1", "n5c3f6 i3x7x8 k3x2x3 p1x0x1 flip",
                                           "n1c8f9 i7x6x6 k2x3x3 d2x1x1", "n3c6f4 i5x9x7 k3x1x3 s2x1x2 p1x0x1", "n1c4f5 i4x12x9 k4x3x3 p2x1x1 flip" };
     static const int kinds[] = { 0, 1, 2, 8, 9, 6 };
-    struct column_sums t = { 0 };
     GPU_OR_SKIP();
-    for (size_t s = 0; s < NELEM(shapes); s++) {
-        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            for (size_t v = 0; v < NELEM(kinds); v++) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
-                                                             &variants[kinds[v]]);
-                one(&p.base, &mc_conv_cuda_planes, &t);
-            }
-        }
-    }
-    tell(&t, 1);
-    CHECK(t.served >= 80 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+    serve_all(&mc_conv_cuda_planes, shapes, NELEM(shapes), kinds, NELEM(kinds), CONV_WEIGHTS, 80);
 }

@@ -17,18 +17,18 @@ static int by_value(const void *a, const void *b)
 /* Seconds of one of `n` calls in a row; negative: a call failed. */
 static double batch(void (*before)(void *arg), mc_status (*run)(void *arg), void *arg, int n)
 {
-    double start = mc_now(), other = 0;
+    double start = mc_now(), before_takes = 0;
     for (int i = 0; i < n; i++) {
         if (before) {
             const double now = mc_now();
             before(arg);
-            other += mc_now() - now;
+            before_takes += mc_now() - now;
         }
         if (run(arg) < 0) {
             return -1;
         }
     }
-    return (mc_now() - start - other) / n;
+    return (mc_now() - start - before_takes) / n;
 }
 
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless)

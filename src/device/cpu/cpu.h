@@ -48,10 +48,11 @@ void mc_team_run(mc_team_work *work, void *arg, int64_t n, int64_t grain, int th
  * a number in [0, slots).  Other threads take part only if the estimated `seconds` of work justify it. */
 typedef void mc_team_task(void *arg, int64_t task, int slot);
 void mc_team_tasks(mc_team_task *one, void *arg, int64_t n, int slots, int threads, double seconds);
+#define MC_TEAM_WORTH 3e-6 /* seconds of work below which waking the team costs more than it saves */
+
 /* ---- evict.c ---- */
 /* Writes memory back and removes it from all caches, where the processor can. */
 void mc_cpu_evict(void *p, size_t n);
-#define MC_TEAM_WORTH 3e-6 /* seconds of work below which waking the team costs more than it saves */
 
 /* ---- compile.c: C text to a loaded library ---- */
 struct mc_code;                                     /* reference counted; equal texts share one */

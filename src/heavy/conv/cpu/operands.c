@@ -123,12 +123,8 @@ size_t mc_conv_stays(const struct mc_problem *p_, int *operand)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_array w = mc_conv_array(p, CONV_W);
-    size_t bytes = mc_dtypes[p->dtype].size;
-    for (int i = 0; i < w.rank; i++) {
-        bytes *= (size_t)w.size[i];
-    }
     *operand = CONV_W;
-    return p->w_stays ? bytes : 0;
+    return p->w_stays ? (size_t)mc_conv_count(&w) * mc_dtypes[p->dtype].size : 0;
 }
 
 /* A sample has fewer images, if images are the outermost axis; else their number would change the strides of

@@ -284,5 +284,5 @@ static double estimate(const struct mc_problem *p_)
     return 1.05 * s.seconds;
 }
 
-const struct mc_solver mc_conv_cuda_planes = { .name = "planes", .refuse = refuse, .estimate = estimate,
+const struct mc_solver mc_conv_cuda_planes = { .name = "by_planes", .refuse = refuse, .estimate = estimate,
                                                .plan = plan, .wraps = true };

@@ -44,8 +44,8 @@ static int64_t shared_zeros(const struct direct *d, const struct mc_conv_shape *
     return shared;
 }
 
-/* The shape of a block: a third of the rows of tall ones may be in vain, and the widest serve what they cover
- * at once. */
+/* The shape of a block.  Tall ones may compute a third more rows than there are; the widest are taken where
+ * they cover all positions at once. */
 static struct mc_direct_tall best_block(const struct direct *d, const struct mc_conv_shape *s)
 {
     const struct mc_direct_tall *tall = d->kernel->tall;

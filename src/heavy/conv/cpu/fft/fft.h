@@ -28,14 +28,14 @@ struct mc_fft_window {
     int64_t rs, cs;
     int dr, dc;                 /* row r is row r * dr of the tile, column c is column c * dc */
 };
-/* c (rows, columns) = a (rows, depth) * b (depth, columns), added to c if `add`. real_product is real,
- * product complex. */
 /* Are filters in panels?  Not in the runtime library, which is small and has the same bits without them. */
 #ifdef MC_RUNTIME
 enum { FFT_PANELS = 0 };
 #else
 enum { FFT_PANELS = 1 };
 #endif
+/* c (rows, columns) = a (rows, depth) * b (depth, columns), added to c if `add`. real_product is real,
+ * product complex. */
 struct mc_fft_product {
     int64_t rows, columns, depth;
     /* the part of depth that is summed at once: its error is less than of one long sum, and b stays in

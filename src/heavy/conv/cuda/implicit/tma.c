@@ -352,12 +352,13 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
     }
     const int row = d->args.row;
     memcpy(d->args.box, c.box, sizeof c.box);
-    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), (unsigned)c.parts,
-                                            1 },
+    const unsigned blocks = (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors());
+    const size_t slot = mc_conv_tma_slot(c.mi, c.tn, row);
+    d->grid = (struct mc_grid){ .blocks = { blocks, (unsigned)c.parts, 1 },
                                 .together = (unsigned)c.parts,
                                 .threads = { 384, 1, 1 },
                                 .maps = true,
-                                .shared = (size_t)slots(&c, row) * mc_conv_tma_slot(c.mi, c.tn, row) + 2 * ROUNDED };
+                                .shared = (size_t)slots(&c, row) * slot + 2 * ROUNDED };
     LOG(LOG_PLAN,
         "    box: %lld tiles of %d x %d in %d parts%s, rows of %d images, %d x %d x %d positions, %.3g us "
         "expected",

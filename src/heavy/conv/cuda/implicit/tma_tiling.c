@@ -163,8 +163,8 @@ static double simulate_taps(const struct mc_conv_tma_args *a, const struct mc_co
 struct all_seen { struct seen of[3][MOST_BOX + 1]; };     /* by axis: all_taps of each count */
 
 /* Is it better with these boxes? */
-static void try_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, const struct all_seen *seen,
-                    struct mc_conv_tma_tiling *best)
+static void try_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried,
+                    const struct all_seen *seen, struct mc_conv_tma_tiling *best)
 {
     struct seen all = { 1, 1, 1 };
     for (int axis = 0; axis < 3; axis++) {

@@ -207,8 +207,7 @@ static bool make(struct box_weights *d, const struct mc_conv_problem *p)
     d->base.workspace = (size_t)l.parts * tile * sizeof(float);
     LOG(LOG_PLAN,
         "    box_weights: %lld tiles of %d x %d, %d parts, boxes of %d images, %d planes, %d lines, %d "
-        "positions, "
-        "%.3g us expected",
+        "positions, %.3g us expected",
         (long long)c.tiles, c.down * c.mi * TMA_UNIT, c.across * c.q * TMA_UNIT, l.parts, c.box[0], c.box[1],
         c.box[2], c.box[3], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);

@@ -8,7 +8,8 @@ static const char text[] = {
 #include "heavy/conv/cuda/split_fp16/small_filters_text.h"
     , 0
 };
-const struct mc_cuda_text mc_conv_small_filters_text = { "heavy/conv/cuda/split_fp16/small_filters.cu", text, NULL };
+const struct mc_cuda_text mc_conv_small_filters_text = { "heavy/conv/cuda/split_fp16/small_filters.cu",
+                                                         text, NULL };
 
 /* bytes of shared memory of a block, at most; blocks along y, which read the same lines */
 enum { SHARED = 200 << 10, MOST_GROUPS = 16 };
@@ -202,5 +203,5 @@ static double estimate(const struct mc_problem *p_)
            (mc_conv_bytes(p) + read / 2) / 2.8e12;
 }
 
-const struct mc_solver mc_conv_cuda_small_filters = { .name = "small_filters", .refuse = refuse, .estimate = estimate,
-                                             .plan = plan };
+const struct mc_solver mc_conv_cuda_small_filters = { .name = "small_filters", .refuse = refuse,
+                                                      .estimate = estimate, .plan = plan };
